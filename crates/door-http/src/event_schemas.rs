@@ -99,7 +99,11 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
         ],
     ),
     ("message", false, &[("message", A("Message"), ALWAYS)]),
-    ("history", false, &[("turns", Any, ALWAYS)]),
+    (
+        "history",
+        false,
+        &[("turns", Any, ALWAYS), ("from", A("EntityId"), MAYBE)],
+    ),
     (
         "call-request",
         false,

@@ -1,8 +1,9 @@
-//! A space as it stands, for a reader whose cursor is older than what is kept of its log.
+//! A space as it stands, for a reader whose cursor is older than what is kept of its log, or ahead of it.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 use toolgate_access::Principal;
+use toolgate_engine::CursorPlace;
 use toolgate_engine::store::RunFilter;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
@@ -16,27 +17,31 @@ use crate::snapshot::RunBody;
 /// Most open runs of each status that a snapshot shows.
 const RUNS_MAX: usize = 16;
 
-/// Refuses a cursor that has missed events which were deleted, with a snapshot to start from. A reader without a cursor
-/// is given what is kept.
+/// Refuses a cursor that has missed events which were deleted, or that is ahead of the log, with a snapshot to start from. A
+/// reader without a cursor is given what is kept.
 pub(crate) async fn check_cursor(
     door: &Shared,
     who: &Principal,
     space: SpaceId,
     after: Seq,
 ) -> Result<(), Refusal> {
-    if after == Seq(0) {
-        return Ok(());
-    }
-    let floor = door.engine.log_floor(space).await?;
-    if after >= floor {
-        return Ok(());
-    }
-    let words = format!(
-        "events after {} were deleted, go on after `snapshot.seq`, or read what is kept without a cursor",
-        after.0
-    );
+    let (floor, code, seen) = match door.engine.cursor_place(space, after).await? {
+        CursorPlace::Kept => return Ok(()),
+        CursorPlace::Deleted { floor } => {
+            let seen = format!("events after {} were deleted", after.0);
+            (floor, "PAST_RETENTION", seen)
+        }
+        CursorPlace::Ahead { floor } => {
+            let seen = format!(
+                "{} is ahead of the log, which may be that of a restored backup",
+                after.0
+            );
+            (floor, "AHEAD_OF_LOG", seen)
+        }
+    };
+    let words = format!("{seen}, go on after `snapshot.seq`, or read what is kept without a cursor");
     let snapshot = snapshot(door, who, space, floor).await?;
-    Err(Refusal::new(StatusCode::GONE, "PAST_RETENTION", words).snapshot(snapshot))
+    Err(Refusal::new(StatusCode::GONE, code, words).snapshot(snapshot))
 }
 
 /// The place is read first: whatever happens after it comes with the stream, also when the runs show it already.

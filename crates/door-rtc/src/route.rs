@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use toolgate_engine::CursorPlace;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
-use toolgate_http::describe::{BadBody, Missing, Refused};
+use toolgate_http::describe::{BadBody, Expired, Missing, Refused};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::{At, SEQ_MAX};
 use toolgate_http::wire::{Text, Whole, wire, words};
@@ -65,7 +66,7 @@ pub(crate) struct RtcAnswer {
     request_body = RtcOffer,
     responses(
         (status = 200, description = "The answer.", body = RtcAnswer),
-        BadBody, Missing, Refused,
+        BadBody, Missing, Expired, Refused,
     ),
 )]
 pub(crate) async fn connect(
@@ -77,12 +78,20 @@ pub(crate) async fn connect(
 ) -> Result<Answer<RtcAnswer>, Refusal> {
     let pass = door.access.admit(&who, space).await?;
     let rtc = rtc.as_ref().as_ref().ok_or_else(off)?;
+    let after = Seq(body.value.after.map_or(0, |after| after.0));
+    if let CursorPlace::Ahead { .. } = door.engine.cursor_place(space, after).await? {
+        let detail = format!(
+            "{} is ahead of the log, which may be that of a restored backup, come without a cursor",
+            after.0
+        );
+        return Err(Refusal::new(StatusCode::GONE, "AHEAD_OF_LOG", detail));
+    }
     let share = rtc.reserve(&who)?;
     let visitor = Visitor {
         who,
         pass,
         space,
-        after: Seq(body.value.after.map_or(0, |after| after.0)),
+        after,
     };
     let (sdp, message_bytes_max) = rtc.answer(&body.value.sdp.0, visitor, share).await?;
     Ok(ok(RtcAnswer {

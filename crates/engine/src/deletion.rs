@@ -73,6 +73,7 @@ pub struct Deletions {
     records: Arc<dyn Records>,
     workspace: Workspace,
     rules: Arc<dyn RetentionRules>,
+    loose_looked: expired::LooseLooked,
 }
 
 /// What is to be deleted.
@@ -135,6 +136,7 @@ impl Deletions {
             records,
             workspace,
             rules,
+            loose_looked: expired::LooseLooked::default(),
         }
     }
 

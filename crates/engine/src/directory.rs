@@ -18,16 +18,21 @@ impl Engine {
     pub async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError> {
         self.inner.store.create_space(space).await
     }
-    /// Stores what a client says was said before a space that was just made.
-    pub async fn tell_past(&self, space: SpaceId, turns: Vec<Earlier>) -> Result<(), StoreError> {
+    /// Stores what a client says was said before a space that was just made. It is the conversation of the only member, and
+    /// goes with them.
+    pub async fn tell_past(&self, space: &SpaceRecord, turns: Vec<Earlier>) -> Result<(), StoreError> {
         let turns = newest_within(turns, self.inner.settings.history_bytes_max);
         if turns.is_empty() {
             return Ok(());
         }
+        let from = match space.members[..] {
+            [only] => Some(only),
+            _ => None,
+        };
         let append = Append {
-            space,
+            space: space.id,
             run: RunWrite::None,
-            events: vec![Told { turns }.into()],
+            events: vec![Told { turns, from }.into()],
             usage: Vec::new(),
             consumption: Vec::new(),
             wakes: Vec::new(),

@@ -14,6 +14,7 @@ mod guest;
 mod load;
 mod pasts;
 mod request;
+mod rewritten;
 mod source_call;
 mod tasks;
 mod window;
@@ -80,6 +81,8 @@ pub(crate) struct Driver {
     driving: Arc<Driving>,
     /// What was said in the space before the run; read when it is first needed.
     past: Option<Arc<Past>>,
+    /// How often something of its space was deleted, when the run or its past was read; none if nobody has looked yet.
+    rewrites: Option<u64>,
     /// Most tokens of a request, once the vendor has refused a longer one.
     window: Option<u64>,
     /// HTTP status that the vendor refused the last request with, for the log line of a run that fails by it.
@@ -227,6 +230,7 @@ impl Driver {
             looks: 0,
             driving: Arc::new(driving),
             past,
+            rewrites: None,
             window: None,
             vendor_status: None,
             asking: None,
@@ -294,7 +298,7 @@ impl Driver {
             if moved && self.settle(std::mem::take(&mut pending)).await.is_err() {
                 return;
             }
-            if self.perform().await.is_err() {
+            if self.forget_rewritten().await.is_err() || self.perform().await.is_err() {
                 return;
             }
             if self.under_way.is_empty() && !self.waits_for_step() {

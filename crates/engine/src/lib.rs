@@ -105,7 +105,7 @@ pub use blocking::TooManyWait;
 pub use intake::RESULT_BYTES_UNCHECKED;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
-pub use reads::OpenQuestions;
+pub use reads::{CursorPlace, OpenQuestions};
 pub use scheduled_message::ScheduledMessage;
 
 /// Tasks of tool sources that are abandoned at once; of more the sources are not told.

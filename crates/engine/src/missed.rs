@@ -71,6 +71,10 @@ impl Inner {
                 access_doubted = began;
                 self.revocations.doubt();
             }
+            if gap.is_some() || access_doubted == began {
+                // Something of them may have been deleted. They would not be used, but need not stay in memory either.
+                self.pasts.clear();
+            }
             if gap.is_some() || away {
                 self.run_changes.missed();
             }

@@ -33,6 +33,23 @@ impl OpenQuestions {
     }
 }
 
+/// Where a reader's cursor stands in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CursorPlace {
+    /// Everything behind it is there. So it is for a reader without a cursor, who is given what is kept.
+    Kept,
+    /// Something behind it was deleted.
+    Deleted {
+        /// The last place that was deleted.
+        floor: Seq,
+    },
+    /// The log does not go so far: it is of another log, such as the one that a restored backup has replaced.
+    Ahead {
+        /// The last place that was deleted.
+        floor: Seq,
+    },
+}
+
 impl Engine {
     /// A run's row.
     pub async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -69,6 +86,22 @@ impl Engine {
     /// The last place of a space's log that was deleted; 0 when nothing was.
     pub async fn log_floor(&self, space: SpaceId) -> Result<Seq, StoreError> {
         self.inner.store.log_floor(space).await
+    }
+    /// Where a reader's cursor stands in the log of a space.
+    pub async fn cursor_place(&self, space: SpaceId, after: Seq) -> Result<CursorPlace, StoreError> {
+        if after == Seq(0) {
+            return Ok(CursorPlace::Kept);
+        }
+        let floor = self.inner.store.log_floor(space).await?;
+        if after < floor {
+            return Ok(CursorPlace::Deleted { floor });
+        }
+        // Transient events stand between the last durable one and the next.
+        let tail = self.inner.store.space_tail(space).await?;
+        Ok(match after.0 >= tail.max(floor).0 + Seq::STRIDE {
+            true => CursorPlace::Ahead { floor },
+            false => CursorPlace::Kept,
+        })
     }
     /// Place of the last event of a space.
     pub async fn space_tail(&self, space: SpaceId) -> Result<Seq, StoreError> {

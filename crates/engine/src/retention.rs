@@ -21,6 +21,13 @@ const UNDER_WAY_FOR: Duration = Duration::from_secs(5);
 /// Longest time that is spent on one project before the next one has its turn.
 const TURN: Duration = Duration::from_secs(10);
 
+/// How long sums of what was consumed are kept at least: budgets of a month are checked against them.
+const CONSUMPTION_KEPT: Duration = Duration::from_secs(62 * 24 * 3600);
+/// Sums that are deleted in one write.
+const CONSUMPTION_AT_ONCE: usize = 500;
+/// How long a node that is gone is remembered.
+const NODES_KEPT: Duration = Duration::from_secs(24 * 3600);
+
 /// How long a project keeps what has ended; none for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
@@ -30,7 +37,7 @@ pub struct Rules {
     pub files: Option<Duration>,
     /// Deliveries that were given up, from when they were queued.
     pub deliveries: Option<Duration>,
-    /// Figures of tools, by day.
+    /// Figures of tools, by day; also sums of what was consumed, but those of two months stay.
     pub usage: Option<Duration>,
 }
 
@@ -139,6 +146,12 @@ impl Retention {
     /// Applies the rules of every project once. False when a batch of a project was under way already.
     pub async fn apply(&self) -> Result<bool, StoreError> {
         let mut is_done = true;
+        let now = self.engine.inner.clock.now();
+        self.engine
+            .inner
+            .store
+            .forget_nodes(before(now, NODES_KEPT))
+            .await?;
         for project in self.engine.projects().await? {
             let rules = self.rules.rules(project.id).await?;
             if rules.is_empty() {
@@ -164,12 +177,30 @@ impl Retention {
             }
         }
         if let Some(kept) = rules.usage {
-            let before = Day::of(before(now, kept));
-            let removed = self.engine.inner.store.remove_usage(project, before).await?;
+            let store = &self.engine.inner.store;
+            let removed = store.remove_usage(project, before_day(now, kept)).await?;
             metrics::counter!("toolgate_retention_usage_rows_total").increment(removed);
+            self.remove_consumption(project, before_day(now, kept.max(CONSUMPTION_KEPT)))
+                .await?;
         }
         Ok(())
     }
+
+    async fn remove_consumption(&self, project: ProjectId, before: Day) -> Result<(), StoreError> {
+        loop {
+            let store = &self.engine.inner.store;
+            let removed = store
+                .remove_consumption(project, before, CONSUMPTION_AT_ONCE)
+                .await?;
+            if removed < CONSUMPTION_AT_ONCE as u64 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn before_day(now: Time, kept: Duration) -> Day {
+    Day::of(before(now, kept))
 }
 
 /// The time so long before.

@@ -19,7 +19,9 @@ pub use log::{
     Above, Append, CommitListener, LeaseWrite, Log, LogOrder, LogPage, LogRange, PAGE_BYTES, PAGE_ENTRIES,
     Pages, RunWrite, StoredDefinition,
 };
-pub use retention::{DELETED_KNOWN, Deleted, FoundEntries, LogPlace, Retention, Trim, TrimLimit, Trimmed};
+pub use retention::{
+    DELETED_KNOWN, Deleted, FoundEntries, LogPlace, LooseSpaces, Retention, Trim, TrimLimit, Trimmed,
+};
 pub use runs::{
     AskingFilter, LANES, NODE_LEASE, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
     TITLE_CHARS_MAX, Wake,

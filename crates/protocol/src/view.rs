@@ -80,8 +80,9 @@ fn public<'e>(event: &'e Event, reader: &Decider) -> Option<Cow<'e, Event>> {
                 on_behalf_of: on_behalf_of.clone(),
             },
         }),
-        Event::Told(Told { turns }) => owned(Told {
+        Event::Told(Told { turns, from }) => owned(Told {
             turns: turns.iter().filter_map(told_words).collect(),
+            from: *from,
         }),
         Event::CallRequest(CallRequest {
             tool_name,

@@ -10,9 +10,9 @@ use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, Consum
 use toolgate_engine::records::{Owner, Receipt};
 use toolgate_engine::store::{
     AgentRecord, Append, AskingFilter, CommitListener, Deleted, Directory, EntityRecord, FoundEntries,
-    Holdings, IdempotencyRecord, KeyRecord, Log, LogPage, LogPlace, LogRange, MemberRecord, ProjectRecord,
-    Purged, RecentFilter, Retention, RevisionRecord, RunFilter, RunRecord, RunTree, Runs, SpaceRecord, Store,
-    StoreError, StoredDefinition, Trim, TrimLimit, Trimmed,
+    Holdings, IdempotencyRecord, KeyRecord, Log, LogPage, LogPlace, LogRange, LooseSpaces, MemberRecord,
+    ProjectRecord, Purged, RecentFilter, Retention, RevisionRecord, RunFilter, RunRecord, RunTree, Runs,
+    SpaceRecord, Store, StoreError, StoredDefinition, Trim, TrimLimit, Trimmed,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -309,12 +309,18 @@ pass_on! {
 pass_on! {
     Retention {}
     fn log_floor(&self, space: SpaceId) -> Seq;
+    fn log_rewrites(&self, space: SpaceId) -> u64;
     fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> bool;
     fn ended_trees(&self, project: ProjectId, before: Time, limit: usize) -> Vec<RunRecord>;
     fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> ();
     fn remove_space(&self, project: ProjectId, space: SpaceId, now: Time) -> ();
     fn trim_log(&self, trim: Trim, limit: TrimLimit) -> Trimmed;
     fn remove_records(&self, project: ProjectId, owner: Owner, limit: usize) -> Purged;
+    fn loose_spaces(&self, project: ProjectId, before: Time, after: SpaceId, count: usize) -> LooseSpaces;
+    fn loose_entries(&self, space: SpaceId, before: Time, after: (Time, Seq), limit: usize) -> Vec<Entry>;
+    fn remove_consumption(&self, project: ProjectId, before: Day, limit: usize) -> u64;
+    fn unlink_consumption(&self, project: ProjectId, user: EntityId, limit: usize) -> u64;
+    fn forget_nodes(&self, before: Time) -> u64;
     fn remove_usage(&self, project: ProjectId, before: Day) -> u64;
     fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> u64;
     fn remove_entity(&self, project: ProjectId, entity: EntityId) -> bool;

@@ -52,7 +52,8 @@ export class NotFoundError extends ToolgateError {}
 export class ConflictError extends ToolgateError {}
 /**
  * 410: too late. `code` is the reason: `TIMEOUT`, `CANCELLED`, `SUPERSEDED`, `DENIED`; `DELETED` for a run or space that was
- * deleted; `PAST_RETENTION` for a cursor older than what is kept, with the state to start from in `problem.snapshot`.
+ * deleted; `PAST_RETENTION` for a cursor older than what is kept and `AHEAD_OF_LOG` for one of another log, such as before a
+ * backup was restored, both with the state to start from in `problem.snapshot`.
  */
 export class GoneError extends ToolgateError {}
 /** 422: `errors` lists all problems. Also thrown before a request, by the client's own checks. */

@@ -2190,6 +2190,7 @@ export interface MessageEvent {
 export interface HistoryEvent {
   type: 'history';
   turns: unknown;
+  from?: EntityId;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;

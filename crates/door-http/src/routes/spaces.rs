@@ -166,7 +166,7 @@ pub(crate) async fn create(
     };
     door.engine.create_space(space.clone()).await?;
     // A crash in between leaves a space that nobody was told of.
-    door.engine.tell_past(space.id, past).await?;
+    door.engine.tell_past(&space, past).await?;
     reserved.keep();
     Ok(Answer(StatusCode::CREATED, space.into()))
 }

@@ -50,6 +50,8 @@ async fn a_bad_offer_is_refused_with_its_place_and_takes_no_share() {
         .await
         .expect(422);
     assert_eq!(refused["errors"][0]["pointer"], "/after");
+    let ahead = json!({"sdp": "x", "after": 999_000_000});
+    assert_eq!(ann.post(&path(space), ahead).await.code(410), "AHEAD_OF_LOG");
     let _peer = gateway.connect(&ann, space, 0).await;
     let offer = json!({"sdp": Peer::new().await.offer()});
     assert_eq!(ann.post(&path(space), offer).await.code(429), "TOO_MANY_PEERS");

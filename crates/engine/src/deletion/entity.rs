@@ -11,9 +11,9 @@ use crate::{consents, push_configs};
 
 /// Entries that are looked through at once.
 pub(super) const LOOKED_AT_ONCE: usize = 2_000;
-/// Kinds of records that are kept for others but were made for a person, whom they name: plans of agents, and where the
-/// changes of their runs are posted to.
-const MADE_FOR_PEOPLE: [&str; 2] = ["plan", push_configs::KIND];
+/// Kinds of records that are kept for others but were made for a person, whom they name: plans of agents, where the
+/// changes of their runs are posted to, and yeses that they gave or that were given for them.
+pub(super) const MADE_FOR_PEOPLE: [&str; 3] = ["plan", push_configs::KIND, consents::KIND];
 
 impl Deletions {
     /// Removes the entity first: a token of the same subject is another person from then on. Then goes what was theirs
@@ -41,8 +41,9 @@ impl Deletions {
         self.remove_naming(held, consents::KIND, entity).await?;
         loop {
             let store = &inner.store;
-            let unlinked = store.unlink_runs(held.project, entity, PORTION).await?;
-            if unlinked < PORTION as u64 {
+            let runs = store.unlink_runs(held.project, entity, PORTION).await?;
+            let sums = store.unlink_consumption(held.project, entity, PORTION).await?;
+            if runs.max(sums) < PORTION as u64 {
                 break;
             }
             self.touch(held).await?;

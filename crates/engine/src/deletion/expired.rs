@@ -1,9 +1,13 @@
 //! Deleting what has ended long ago, in batches that are archived first.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
@@ -12,6 +16,7 @@ use super::{DeletionError, Deletions, Held, PORTION, What};
 use crate::outbox;
 use crate::records::{Change, Listing, Owner, RecordSet};
 use crate::retention::{ArchiveObject, Rules, before};
+use crate::revocation::Revoked;
 use crate::store::{LogRange, Pages, RunRecord, StoreError, Trim};
 use crate::workspace::{FILE, FileName, Only, Place, WorkspaceError};
 
@@ -21,6 +26,33 @@ const ID: &str = "retention";
 const TREES_MAX: usize = 50;
 /// Stored bytes after which no further tree or file is added to a batch.
 const BATCH_BYTES: u64 = 8 << 20;
+/// Spaces that are looked at for entries of no run with one batch.
+const SPACES_LOOKED: usize = 5_000;
+/// Entries of no run that are read at once.
+const LOOSE_PAGE: usize = 50;
+/// Before every entry of no run.
+const LOOSE_START: (Time, Seq) = (Time(i64::MIN), Seq(0));
+
+/// How far the spaces of each project were looked at for entries of no run, on this node.
+#[derive(Default)]
+pub(super) struct LooseLooked(Mutex<HashMap<ProjectId, SpaceId>>);
+
+impl LooseLooked {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProjectId, SpaceId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn of(&self, project: ProjectId) -> SpaceId {
+        let start = SpaceId::from_bytes([0; 16]);
+        self.lock().get(&project).copied().unwrap_or(start)
+    }
+    /// The next look begins behind this space, or with the first one.
+    fn set(&self, project: ProjectId, last: Option<SpaceId>) {
+        match last {
+            Some(last) => self.lock().insert(project, last),
+            None => self.lock().remove(&project),
+        };
+    }
+}
 
 /// A run tree of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +68,9 @@ pub(super) struct Batch {
     trees: Vec<Tree>,
     files: Vec<(SpaceId, String)>,
     deliveries: Vec<String>,
-    /// Entries of no run that are older go with the runs of their space.
+    /// Spaces with entries of no run: those that were stored before a time go. None in a batch of an earlier version.
+    #[serde(default)]
+    loose: Vec<(SpaceId, Time)>,
     before: Time,
     /// The object that has it all before anything is deleted; none when the project archives nothing.
     object: Option<String>,
@@ -46,7 +80,7 @@ pub(super) struct Batch {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.trees.is_empty() && self.files.is_empty() && self.deliveries.is_empty()
+        self.trees.is_empty() && self.files.is_empty() && self.deliveries.is_empty() && self.loose.is_empty()
     }
 }
 
@@ -77,6 +111,7 @@ impl Deletions {
             trees: Vec::new(),
             files: Vec::new(),
             deliveries: Vec::new(),
+            loose: Vec::new(),
             before: rules.runs.map_or(Time(i64::MIN), |kept| before(now, kept)),
             object: None,
             archived: None,
@@ -84,6 +119,7 @@ impl Deletions {
         let mut bytes = 0;
         if rules.runs.is_some() {
             self.plan_trees(project, &mut batch, &mut bytes).await?;
+            self.plan_loose(project, &mut batch, &mut bytes).await?;
         }
         if let Some(kept) = rules.files {
             self.plan_files(project, before(now, kept), &mut batch, &mut bytes)
@@ -130,6 +166,62 @@ impl Deletions {
             });
         }
         Ok(())
+    }
+
+    /// Adds entries of no run: those of the batch's own spaces, and of some spaces more, each time of others.
+    async fn plan_loose(
+        &self,
+        project: ProjectId,
+        batch: &mut Batch,
+        bytes: &mut u64,
+    ) -> Result<(), DeletionError> {
+        let from = self.loose_looked.of(project);
+        let store = &self.engine.inner.store;
+        let looked = store
+            .loose_spaces(project, batch.before, from, SPACES_LOOKED)
+            .await?;
+        let mut spaces: Vec<SpaceId> = batch.trees.iter().map(|tree| tree.space).collect();
+        spaces.extend(&looked.spaces);
+        spaces.sort();
+        spaces.dedup();
+        for space in spaces {
+            if *bytes >= BATCH_BYTES {
+                // The same spaces are looked at again for what is left.
+                return Ok(());
+            }
+            if let Some(before) = self.loose_portion(space, batch.before, bytes).await? {
+                batch.loose.push((space, before));
+            }
+        }
+        if *bytes < BATCH_BYTES {
+            self.loose_looked.set(project, looked.next);
+        }
+        Ok(())
+    }
+
+    /// The time before which entries of no run go with this batch; none when the space has none.
+    async fn loose_portion(
+        &self,
+        space: SpaceId,
+        before: Time,
+        bytes: &mut u64,
+    ) -> Result<Option<Time>, DeletionError> {
+        let (store, mut after) = (&self.engine.inner.store, LOOSE_START);
+        loop {
+            let page = store.loose_entries(space, before, after, LOOSE_PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok((after != LOOSE_START).then_some(before));
+            };
+            after = (last.time, last.first);
+            for entry in &page {
+                let written = serde_json::to_vec(&entry.events).expect("events are JSON");
+                *bytes += written.len() as u64;
+            }
+            if *bytes >= BATCH_BYTES {
+                // Those of the same moment as well: the time is what the batch goes by.
+                return Ok(Some(Time(after.0.0 + 1)));
+            }
+        }
     }
 
     async fn plan_files(
@@ -191,7 +283,10 @@ impl Deletions {
         }
         for tree in &batch.trees {
             self.erase_tree(held, tree.root, tree.space, &tree.below).await?;
-            self.trim(held, Trim::Loose(tree.space, batch.before)).await?;
+        }
+        for (space, before) in &batch.loose {
+            self.trim(held, Trim::Loose(*space, *before)).await?;
+            self.engine.inner.revoke(Revoked::Words(*space));
         }
         for (space, path) in &batch.files {
             self.delete_file(held, *space, path).await?;
@@ -235,6 +330,9 @@ impl Deletions {
                 self.touch(held).await?;
             }
         }
+        for (space, before) in &batch.loose {
+            self.write_loose(held, *space, *before, object).await?;
+        }
         for (space, path) in &batch.files {
             let set = RecordSet {
                 project: held.project,
@@ -261,6 +359,26 @@ impl Deletions {
         Ok(())
     }
 
+    async fn write_loose(
+        &self,
+        held: &mut Held,
+        space: SpaceId,
+        before: Time,
+        object: &mut dyn ArchiveObject,
+    ) -> Result<(), DeletionError> {
+        let mut after = LOOSE_START;
+        loop {
+            let store = &self.engine.inner.store;
+            let page = store.loose_entries(space, before, after, LOOSE_PAGE).await?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = (last.time, last.first);
+            page.iter().for_each(|entry| write(object, &entry_line(entry)));
+            self.touch(held).await?;
+        }
+    }
+
     async fn write_run(&self, run: RunId, object: &mut dyn ArchiveObject) -> Result<(), StoreError> {
         let store = &self.engine.inner.store;
         let Some(record) = store.run(run).await? else {
@@ -269,16 +387,16 @@ impl Deletions {
         write(object, &run_line(&record));
         let mut pages = Pages::of_run(run, LogRange::default());
         while let Some(page) = pages.next(&**store).await? {
-            for entry in &page.entries {
-                write(
-                    object,
-                    &json!({"kind": "entry", "spaceId": entry.space, "runId": entry.run, "seq": entry.first,
-                        "time": entry.time, "events": entry.events}),
-                );
-            }
+            let entries = page.entries.iter();
+            entries.for_each(|entry| write(object, &entry_line(entry)));
         }
         Ok(())
     }
+}
+
+fn entry_line(entry: &Entry) -> Value {
+    json!({"kind": "entry", "spaceId": entry.space, "runId": entry.run, "seq": entry.first, "time": entry.time,
+        "events": entry.events})
 }
 
 fn run_line(record: &RunRecord) -> Value {
@@ -312,9 +430,10 @@ fn object_name(project: ProjectId, batch: &Batch) -> String {
     let digest = <sha2::Sha256 as sha2::Digest>::digest(content);
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let first = batch.trees.first().map(|tree| tree.root.to_string());
+    let loose = batch.loose.first().map(|(space, _)| space.to_string());
     format!(
         "{project}/{}-{digest}.jsonl.gz",
-        first.unwrap_or_else(|| "records".into())
+        first.or(loose).unwrap_or_else(|| "records".into())
     )
 }
 

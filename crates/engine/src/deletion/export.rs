@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::SpaceId;
 
-use super::entity::LOOKED_AT_ONCE;
+use super::entity::{LOOKED_AT_ONCE, MADE_FOR_PEOPLE};
 use super::{Deletions, PORTION};
-use crate::records::{Listing, Owner, RecordSet};
+use crate::records::{Listing, Owner, Record, RecordSet};
 use crate::store::{EntityRecord, LogPlace, StoreError};
 
 /// Kinds of records that are kept for a person.
@@ -22,6 +22,8 @@ enum Step {
     Entity,
     Spaces(Option<SpaceId>),
     Records(usize, Option<String>),
+    /// Records of others that name the person: a kind, the sets of it that are left, and how far the first one was read.
+    Named(usize, Option<Vec<RecordSet>>, Option<String>),
     Words(LogPlace),
 }
 
@@ -46,6 +48,7 @@ impl Deletions {
             Step::Entity => (vec![entity_line(entity)], Some(Step::Spaces(None))),
             Step::Spaces(before) => self.export_spaces(entity, before).await?,
             Step::Records(kind, after) => self.export_records(entity, kind, after).await?,
+            Step::Named(kind, sets, after) => self.export_named(entity, kind, sets, after).await?,
             Step::Words(after) => self.export_words(entity, after).await?,
         };
         export.next = next;
@@ -89,7 +92,7 @@ impl Deletions {
         after: Option<String>,
     ) -> Result<(Vec<Value>, Option<Step>), StoreError> {
         let Some(kind) = KINDS.get(number).copied() else {
-            return Ok((Vec::new(), Some(Step::Words(LogPlace::start()))));
+            return Ok((Vec::new(), Some(Step::Named(0, None, None))));
         };
         let set = RecordSet {
             project: entity.project,
@@ -106,16 +109,48 @@ impl Deletions {
             Some(last) => Step::Records(number, Some(last.id.clone())),
             None => Step::Records(number + 1, None),
         };
-        let lines = page.iter().map(|record| {
-            json!({
-                "kind": kind,
-                "id": record.id,
-                "content": record.body,
-                "createdAt": record.created,
-                "updatedAt": record.updated,
-            })
-        });
+        let lines = page.iter().map(|record| record_line(kind, record));
         Ok((lines.collect(), Some(next)))
+    }
+
+    async fn export_named(
+        &self,
+        entity: &EntityRecord,
+        number: usize,
+        sets: Option<Vec<RecordSet>>,
+        after: Option<String>,
+    ) -> Result<(Vec<Value>, Option<Step>), StoreError> {
+        let Some(kind) = MADE_FOR_PEOPLE.get(number).copied() else {
+            return Ok((Vec::new(), Some(Step::Words(LogPlace::start()))));
+        };
+        let mut sets = match sets {
+            Some(sets) => sets,
+            None => {
+                let mut sets = self.records.record_sets(kind).await?;
+                // Those of the person were exported with the rest of theirs.
+                let own = Owner::Entity(entity.id);
+                sets.retain(|set| set.project == entity.project && set.owner != own);
+                sets
+            }
+        };
+        let Some(set) = sets.last().copied() else {
+            return Ok((Vec::new(), Some(Step::Named(number + 1, None, None))));
+        };
+        let listing = Listing {
+            prefix: String::new(),
+            after,
+            limit: PORTION,
+        };
+        let page = self.records.list_records(set, listing).await?;
+        let after = page.last().filter(|_| page.len() == PORTION);
+        let after = after.map(|last| last.id.clone());
+        if after.is_none() {
+            sets.pop();
+        }
+        let name = entity.id.to_string();
+        let named = page.iter().filter(|record| record.body.as_str().contains(&name));
+        let lines = named.map(|record| record_line(kind, record)).collect();
+        Ok((lines, Some(Step::Named(number, Some(sets), after))))
     }
 
     async fn export_words(
@@ -130,10 +165,12 @@ impl Deletions {
             .await?;
         let mut lines = Vec::new();
         for entry in &found.entries {
-            for (seq, event) in entry.placed() {
+            // What a deletion would change, so that nothing is deleted unseen.
+            let after = entry.without_person(entity.id);
+            for ((seq, event), after) in entry.placed().zip(after.iter().flatten()) {
                 let is_theirs = match event {
                     Event::Said(e) => e.message.from == Some(entity.id),
-                    event => event.without_person(entity.id).is_some(),
+                    event => event != after,
                 };
                 if is_theirs {
                     lines.push(json!({
@@ -149,6 +186,16 @@ impl Deletions {
         }
         Ok((lines, found.next.map(Step::Words)))
     }
+}
+
+fn record_line(kind: &str, record: &Record) -> Value {
+    json!({
+        "kind": kind,
+        "id": record.id,
+        "content": record.body,
+        "createdAt": record.created,
+        "updatedAt": record.updated,
+    })
 }
 
 fn entity_line(entity: &EntityRecord) -> Value {

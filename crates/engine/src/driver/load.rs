@@ -62,6 +62,8 @@ struct Loaded {
     run: Run,
     kit: Arc<Kit>,
     first: Seq,
+    /// How often something of the space was deleted before the log was read.
+    rewrites: u64,
 }
 
 impl Driver {
@@ -100,6 +102,7 @@ impl Driver {
             run,
             kit,
             first,
+            rewrites,
         } = loaded;
         let mut watch = Watch::default();
         if record.wakes > 0 {
@@ -125,6 +128,7 @@ impl Driver {
             looks: 0,
             driving: Arc::new(driving),
             past: None,
+            rewrites: Some(rewrites),
             window: None,
             vendor_status: None,
             asking: None,
@@ -169,8 +173,12 @@ impl Driver {
             run,
             kit,
             first,
+            rewrites,
             ..
         } = read(&self.inner, record).await?;
+        if self.rewrites.replace(rewrites) != Some(rewrites) {
+            self.past = None;
+        }
         self.run = run;
         self.kit = kit;
         self.first = first;
@@ -252,6 +260,7 @@ async fn is_settled(inner: &Inner, call: CallId, child: RunId) -> Result<bool, S
 }
 
 async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
+    let rewrites = inner.store.log_rewrites(record.space).await?;
     let mut pages = Pages::of_run(record.id, LogRange::default());
     let mut page = pages.next(&*inner.store).await?.unwrap_or_default();
     check(&page, record.id)?;
@@ -295,6 +304,7 @@ async fn read(inner: &Inner, record: RunRecord) -> Result<Loaded, StoreError> {
         record,
         run,
         kit,
+        rewrites,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What was said in spaces, as it was last read for an agent's model: the next run there reads what is new, not everything
-//! once more. A log only grows, so what was read stays right; it is in memory only, bounded in bytes, and whoever was used
-//! least recently goes first.
+//! once more. What was read stays right while the store counts the same number of deletions for the space; a notice of one
+//! only makes room earlier. It is in memory only, bounded in bytes, and whoever was used least recently goes first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -24,6 +24,8 @@ pub(super) struct KnownPast {
     pub calls: RequestedCalls,
     /// Everything before this place was read.
     pub upto: Seq,
+    /// How often something of the space was deleted before it was read.
+    pub rewrites: u64,
     /// The last cut of what the agent is given, when that was read.
     pub cut: Option<ContextCut>,
     /// Bytes that were read of it, as they are stored.
@@ -47,12 +49,13 @@ impl Pasts {
         self.0.lock().expect("no panic holds the pasts")
     }
 
-    /// Takes what is known of a space out; whoever reads on puts it back.
-    pub(super) fn take(&self, key: &Key) -> Option<KnownPast> {
+    /// Takes what is known of a space out; whoever reads on puts it back. None, and it is forgotten, when something of the
+    /// space was deleted since it was read.
+    pub(super) fn take(&self, key: &Key, rewrites: u64) -> Option<KnownPast> {
         let mut shelf = self.lock();
         let (_, known) = shelf.known.remove(key)?;
         shelf.bytes -= known.bytes;
-        Some(known)
+        (known.rewrites == rewrites).then_some(known)
     }
 
     /// Keeps what is known of a space.
@@ -102,6 +105,7 @@ mod tests {
             before: Before::new("reader".parse().unwrap(), None),
             calls: RequestedCalls::default(),
             upto: Seq(0),
+            rewrites: 3,
             cut: None,
             bytes,
         }
@@ -113,13 +117,22 @@ mod tests {
         for number in 0..4 {
             pasts.put(key(number), known(BYTES_MAX / 4));
         }
-        let first = pasts.take(&key(0)).expect("there is room for four");
+        let first = pasts.take(&key(0), 3).expect("there is room for four");
         pasts.put(key(0), first);
         pasts.put(key(9), known(1));
-        assert!(pasts.take(&key(1)).is_none(), "used before all others");
-        assert!(pasts.take(&key(0)).is_some());
+        assert!(pasts.take(&key(1), 3).is_none(), "used before all others");
+        assert!(pasts.take(&key(0), 3).is_some());
         pasts.put(key(5), known(BYTES_MAX + 1));
         assert_eq!(pasts.lock().bytes, 0, "too large for any room");
-        assert!(pasts.take(&key(2)).is_none());
+        assert!(pasts.take(&key(2), 3).is_none());
+    }
+
+    #[test]
+    fn what_was_read_before_a_deletion_is_forgotten() {
+        let pasts = Pasts::default();
+        pasts.put(key(1), known(10));
+        assert!(pasts.take(&key(1), 4).is_none(), "something was deleted since");
+        assert_eq!(pasts.lock().bytes, 0);
+        assert!(pasts.take(&key(1), 3).is_none(), "it is gone for good");
     }
 }

@@ -160,15 +160,16 @@ impl Driver {
             return Ok(Past::new(Vec::new(), own));
         }
         let key = (self.space, agent);
+        let rewrites = self.rewrites().await?;
         if own.is_none()
-            && let Some(mut known) = self.inner.pasts.take(&key)
+            && let Some(mut known) = self.inner.pasts.take(&key, rewrites)
             && self.read_on(&mut known).await?
         {
             let past = Past::new(known.before.exchanges(), known.cut.as_ref());
             self.inner.pasts.put(key, known);
             return Ok(past);
         }
-        let (known, truncated) = self.read_back(own).await?;
+        let (known, truncated) = self.read_back(own, rewrites).await?;
         let past = Past {
             truncated,
             ..Past::new(known.before.exchanges(), known.cut.as_ref())
@@ -214,7 +215,11 @@ impl Driver {
 
     /// Reads the log before the run backwards: to the last cut, or until it holds more than the model can be given. Says
     /// whether there is more.
-    async fn read_back(&mut self, own: Option<&ContextCut>) -> Result<(KnownPast, bool), Adrift> {
+    async fn read_back(
+        &mut self,
+        own: Option<&ContextCut>,
+        rewrites: u64,
+    ) -> Result<(KnownPast, bool), Adrift> {
         let agent = self.run.agent().clone();
         let bytes_max = self.inner.settings.history_bytes_max;
         let tokens_max = agent.context.max_tokens.unwrap_or(u64::MAX);
@@ -271,6 +276,7 @@ impl Driver {
             before,
             calls,
             upto: self.first,
+            rewrites,
             cut,
             bytes,
         };

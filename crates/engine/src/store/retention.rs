@@ -24,6 +24,9 @@ pub trait Retention: Send + Sync {
     /// The last place of a space's log that was deleted, 0 when nothing was: a reader with an earlier cursor has missed
     /// something that it cannot catch up on. Places are never given twice, whatever was deleted.
     async fn log_floor(&self, space: SpaceId) -> Result<Seq, StoreError>;
+    /// How often entries of a space's log were deleted or rewritten. Whoever keeps what it has read of the log notes this before
+    /// it reads, and reads again when it is another: that is so whatever notices were lost.
+    async fn log_rewrites(&self, space: SpaceId) -> Result<u64, StoreError>;
     /// Whether the project had this run or space, and it was deleted no longer than [`DELETED_KNOWN`] ago.
     async fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> Result<bool, StoreError>;
     /// Runs at the top of trees in which every run has ended by `before`; those that ended first come first.
@@ -33,6 +36,23 @@ pub trait Retention: Send + Sync {
         before: Time,
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError>;
+    /// Looks at no more than `count` spaces of a project, those behind `after` in the order of ids, for entries that belong to no
+    /// run and were stored before a time.
+    async fn loose_spaces(
+        &self,
+        project: ProjectId,
+        before: Time,
+        after: SpaceId,
+        count: usize,
+    ) -> Result<LooseSpaces, StoreError>;
+    /// Entries of a space that belong to no run and were stored before a time, oldest first, those behind `after`.
+    async fn loose_entries(
+        &self,
+        space: SpaceId,
+        before: Time,
+        after: (Time, Seq),
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError>;
     /// Removes the rows of runs, and remembers that they were deleted; their entries stay until they are trimmed.
     /// `Conflict` and nothing is removed when one of them is open. Rows that are gone are passed over.
     async fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> Result<(), StoreError>;
@@ -41,8 +61,8 @@ pub trait Retention: Send + Sync {
     async fn remove_space(&self, project: ProjectId, space: SpaceId, now: Time) -> Result<(), StoreError>;
     /// Deletes entries from a log, oldest first.
     async fn trim_log(&self, trim: Trim, limit: TrimLimit) -> Result<Trimmed, StoreError>;
-    /// Deletes at most `limit` records of an owner, whatever their kind, and says how many those were. Nothing is left
-    /// when it says fewer than `limit`.
+    /// Deletes at most `limit` records of an owner, whatever their kind, and says how many those were. Nothing is left, and
+    /// nothing names the owner, when it says fewer than `limit`.
     async fn remove_records(
         &self,
         project: ProjectId,
@@ -51,6 +71,22 @@ pub trait Retention: Send + Sync {
     ) -> Result<Purged, StoreError>;
     /// Deletes the figures of tools of the days before one, and says how many rows those were.
     async fn remove_usage(&self, project: ProjectId, before: Day) -> Result<u64, StoreError>;
+    /// Deletes at most `limit` sums of what was consumed on the days before one, and says how many.
+    async fn remove_consumption(
+        &self,
+        project: ProjectId,
+        before: Day,
+        limit: usize,
+    ) -> Result<u64, StoreError>;
+    /// Adds at most `limit` sums of what was consumed for a person to those of nobody, and says how many.
+    async fn unlink_consumption(
+        &self,
+        project: ProjectId,
+        user: EntityId,
+        limit: usize,
+    ) -> Result<u64, StoreError>;
+    /// Forgets nodes whose heartbeat ended before a time and that hold no run, and says how many.
+    async fn forget_nodes(&self, before: Time) -> Result<u64, StoreError>;
     /// Takes user and title off at most `limit` runs that an entity started, and says of how many.
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError>;
     /// Removes an entity and its memberships. False when there is no such entity.
@@ -67,8 +103,8 @@ pub trait Retention: Send + Sync {
     /// Replaces the events of a stored entry by as many others; `Conflict` when it is no longer as in `before`, and no
     /// effect when it is gone.
     async fn rewrite_entry(&self, before: Entry, events: Vec<Event>) -> Result<(), StoreError>;
-    /// Gives at most so many pages of what was deleted back to the file system, and says how many. A store that manages
-    /// its files itself gives back none.
+    /// Gives at most so many pages of what was deleted back to the file system, and says how many. When that is all, copies of
+    /// deleted data in a write-ahead log go as well. A store that manages its files itself gives back none.
     async fn reclaim(&self, pages: u32) -> Result<u32, StoreError>;
 }
 
@@ -92,6 +128,15 @@ impl Deleted {
         bytes[1..].copy_from_slice(&id);
         bytes
     }
+}
+
+/// Spaces that have entries of no run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LooseSpaces {
+    /// The spaces.
+    pub spaces: Vec<SpaceId>,
+    /// The last space that was looked at; none when there is none behind it.
+    pub next: Option<SpaceId>,
 }
 
 /// Which entries to delete.

@@ -10,6 +10,7 @@ mod consents;
 mod consumption;
 mod context;
 mod delegated;
+mod deletion;
 mod dice;
 mod draining;
 mod editions;

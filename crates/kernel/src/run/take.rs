@@ -42,7 +42,10 @@ impl Run {
         };
         log.emit(start);
         if !told.is_empty() {
-            log.emit(Told { turns: told });
+            log.emit(Told {
+                turns: told,
+                from: message.from,
+            });
         }
         log.emit(Said { message });
         log.events

@@ -113,6 +113,10 @@ body! {
     Told {
         /// The conversation, oldest turn first.
         turns: Vec<Earlier>,
+        /// Whose conversation it was: it goes with this person. Absent when nobody in particular is known, and in a log of
+        /// before it was kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<EntityId>,
     }
 }
 body! {

@@ -33,6 +33,7 @@ impl Event {
             Self::CallRequest(e) if e.from == Some(person) => {
                 (e.from, e.sender, e.input) = (None, None, None);
             }
+            Self::Told(e) if e.from == Some(person) => (e.from, e.turns) = (None, Vec::new()),
             Self::ToolInputStart(e) => hide(&mut e.offered_to, person),
             Self::ToolInputDelta(e) => hide(&mut e.offered_to, person),
             Self::ToolInputAvailable(e) => {
@@ -111,8 +112,11 @@ impl Entry {
         let mut events = self.events.clone();
         if events.iter().any(|event| event.is_said_by(person)) {
             for event in &mut events {
-                if let Event::RunStart(start) = event {
-                    start.history.clear();
+                match event {
+                    Event::RunStart(start) => start.history.clear(),
+                    // Older ones do not say whose they are.
+                    Event::Told(told) => told.turns.clear(),
+                    _ => {}
                 }
             }
         }
@@ -169,7 +173,8 @@ mod tests {
                     // The agent's own.
                     continue;
                 }
-                let after = event.without_person(person).expect("it names them");
+                let after = event.without_person(person);
+                let after = after.unwrap_or_else(|| panic!("{} names them", event.kind()));
                 assert!(!named(&after).contains(&person), "{}", event.kind());
                 assert_eq!(after.kind(), event.kind());
                 assert_eq!(after.without_person(person), None, "once is enough");
@@ -208,6 +213,39 @@ mod tests {
             panic!("a decision stays one");
         };
         assert_eq!((after.by, after.remembered), (Some(nobody()), false));
+    }
+
+    #[test]
+    fn what_a_client_told_of_the_past_goes_with_the_message_that_brought_it() {
+        let (person, other) = (EntityId::from_bytes([7; 16]), EntityId::from_bytes([8; 16]));
+        let entry = |by: EntityId, of: Option<EntityId>| {
+            let parts = vec![Part::Text {
+                text: "and now?".into(),
+            }];
+            let id = crate::id::MessageId::from_bytes([1; 16]);
+            let turns = vec![crate::history::Earlier::User(vec![Part::Text {
+                text: "my old address".into(),
+            }])];
+            let message = Message::new(id, Some(by), parts);
+            let events = vec![
+                crate::event::Told { turns, from: of }.into(),
+                crate::event::Said { message }.into(),
+            ];
+            Entry {
+                space: crate::id::SpaceId::from_bytes([1; 16]),
+                run: None,
+                first: crate::event::Seq::durable(1),
+                time: crate::time::Time(0),
+                events,
+            }
+        };
+        for of in [None, Some(person)] {
+            let after = entry(person, of).without_person(person).expect("it names them");
+            let text = serde_json::to_string(&after).unwrap();
+            assert!(!text.contains("my old address"), "{text}");
+            assert_eq!(after.len(), 2, "every event keeps its place");
+        }
+        assert_eq!(entry(other, Some(other)).without_person(person), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ const SEEN: [(&str, &str); 17] = [
     ),
     (
         "history",
-        "turns[].user[].type turns[].user[].text turns[].user[].url turns[].user[].mediaType turns[].assistant[].text",
+        "from turns[].user[].type turns[].user[].text turns[].user[].url turns[].user[].mediaType turns[].assistant[].text",
     ),
     ("call-request", "toolName from"),
     ("step-start", "step"),

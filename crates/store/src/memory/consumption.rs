@@ -43,6 +43,24 @@ impl ConsumptionTable {
         *sums = *sums + consumed;
     }
 
+    pub(super) fn remove(&mut self, project: ProjectId, before: Day, limit: usize) -> u64 {
+        let is_old = |row: &Row| row.project == project && row.day < before;
+        self.0.extract_if(.., |row, _| is_old(row)).take(limit).count() as u64
+    }
+
+    /// Adds sums of a person to those of nobody.
+    pub(super) fn unlink(&mut self, project: ProjectId, user: EntityId, limit: usize) -> u64 {
+        let is_theirs = |row: &Row| row.project == project && row.user == Some(user);
+        let gone = self.0.extract_if(.., |row, _| is_theirs(row));
+        let gone: Vec<_> = gone.take(limit).collect();
+        let count = gone.len() as u64;
+        for (row, consumed) in gone {
+            let sums = self.0.entry(Row { user: None, ..row }).or_default();
+            *sums = *sums + consumed;
+        }
+        count
+    }
+
     pub(super) fn sum(&self, project: ProjectId, consumer: &Consumer, days: Days) -> Consumed {
         let is_of = |row: &Row| match consumer {
             Consumer::Project => true,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use toolgate_engine::records::Owner;
 use toolgate_engine::store::{
-    Deleted, FoundEntries, LogPlace, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit, Trimmed,
+    Deleted, FoundEntries, LogPlace, LooseSpaces, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit,
+    Trimmed,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -20,6 +21,9 @@ use crate::text;
 impl Retention for MemoryStore {
     async fn log_floor(&self, space: SpaceId) -> Result<Seq, StoreError> {
         Ok(self.state().floors.get(&space).copied().unwrap_or_default())
+    }
+    async fn log_rewrites(&self, space: SpaceId) -> Result<u64, StoreError> {
+        Ok(self.state().rewrites.get(&space).copied().unwrap_or_default())
     }
     async fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> Result<bool, StoreError> {
         let state = self.state();
@@ -47,6 +51,44 @@ impl Retention for MemoryStore {
         ended.sort_by_key(|run| run.updated);
         ended.truncate(limit);
         Ok(ended)
+    }
+    async fn loose_spaces(
+        &self,
+        project: ProjectId,
+        before: Time,
+        after: SpaceId,
+        count: usize,
+    ) -> Result<LooseSpaces, StoreError> {
+        let state = self.state();
+        let spaces = state.spaces.values();
+        let spaces = spaces.filter(|space| space.project == project && space.id > after);
+        let looked: Vec<SpaceId> = spaces.map(|space| space.id).take(count).collect();
+        let is_loose = |space: &SpaceId| {
+            let log = state.log.get(space).into_iter().flatten();
+            log.clone()
+                .any(|entry| entry.run.is_none() && entry.time < before)
+        };
+        Ok(LooseSpaces {
+            next: looked.last().copied().filter(|_| looked.len() >= count),
+            spaces: looked.iter().copied().filter(is_loose).collect(),
+        })
+    }
+    async fn loose_entries(
+        &self,
+        space: SpaceId,
+        before: Time,
+        after: (Time, Seq),
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let state = self.state();
+        let log = state.log.get(&space).into_iter().flatten();
+        let is_it = |entry: &&Arc<Entry>| {
+            entry.run.is_none() && entry.time < before && (entry.time, entry.first) > after
+        };
+        let mut found: Vec<Entry> = log.filter(is_it).map(|entry| (**entry).clone()).collect();
+        found.sort_by_key(|entry| (entry.time, entry.first));
+        found.truncate(limit);
+        Ok(found)
     }
     async fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> Result<(), StoreError> {
         let mut state = self.state();
@@ -98,6 +140,32 @@ impl Retention for MemoryStore {
             is_kept
         });
         Ok(removed)
+    }
+    async fn remove_consumption(
+        &self,
+        project: ProjectId,
+        before: Day,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        Ok(self.state().consumption.remove(project, before, limit))
+    }
+    async fn unlink_consumption(
+        &self,
+        project: ProjectId,
+        user: EntityId,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        Ok(self.state().consumption.unlink(project, user, limit))
+    }
+    async fn forget_nodes(&self, before: Time) -> Result<u64, StoreError> {
+        let state = &mut *self.state();
+        let count = state.nodes.len();
+        let holds = |node| {
+            let mut runs = state.runs.values();
+            runs.any(|run| run.node == Some(node) && !run.status.is_final())
+        };
+        state.nodes.retain(|node, until| *until >= before || holds(*node));
+        Ok((count - state.nodes.len()) as u64)
     }
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError> {
         let mut state = self.state();
@@ -155,7 +223,9 @@ impl Retention for MemoryStore {
         match stored {
             None => Ok(()),
             Some(stored) if stored.events == before.events => {
+                let space = before.space;
                 *stored = Arc::new(Entry { events, ..before });
+                *state.rewrites.entry(space).or_default() += 1;
                 Ok(())
             }
             Some(_) => Err(StoreError::Conflict),
@@ -207,8 +277,12 @@ impl State {
             self.log.remove(&space);
         }
         match (trim, last) {
-            (Trim::Space(_), _) if !trimmed.more => drop(self.floors.remove(&space)),
+            (Trim::Space(_), _) if !trimmed.more => {
+                self.floors.remove(&space);
+                self.rewrites.remove(&space);
+            }
             (_, Some(last)) => {
+                *self.rewrites.entry(space).or_default() += 1;
                 let floor = self.floors.entry(space).or_default();
                 *floor = last.max(*floor);
             }

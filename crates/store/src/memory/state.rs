@@ -23,6 +23,8 @@ pub(super) struct State {
     pub(super) log: HashMap<SpaceId, Vec<Arc<Entry>>>,
     /// The last place of each log that was deleted.
     pub(super) floors: HashMap<SpaceId, Seq>,
+    /// How often entries of a log were deleted or rewritten.
+    pub(super) rewrites: HashMap<SpaceId, u64>,
     /// Runs and spaces that were deleted, and when.
     pub(super) deleted: HashMap<Deleted, (ProjectId, Time)>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
@@ -299,6 +301,7 @@ impl State {
         };
         self.log.retain(|space, _| is_kept(space));
         self.floors.retain(|space, _| is_kept(space));
+        self.rewrites.retain(|space, _| is_kept(space));
         self.deleted.retain(|_, (project, _)| *project != id);
         self.members.retain(|(space, _), _| is_kept(space));
         self.spaces.retain(|_, space| space.project != id);

@@ -12,7 +12,7 @@ use toolgate_kernel::name::AgentName;
 use uuid::Uuid;
 
 use super::batch::Trip;
-use super::column::{Id, agent_name, bounded, first, get, id, number, rows, string, text};
+use super::column::{Id, Param, agent_name, bounded, change, first, get, id, number, rows, string, text};
 use super::fault::Fault;
 use super::session::Db;
 
@@ -42,6 +42,46 @@ const ADD: &str = "
         cached_tokens = consumption.cached_tokens + excluded.cached_tokens,
         cost_micros = consumption.cost_micros + excluded.cost_micros,
         unpriced = consumption.unpriced + excluded.unpriced";
+
+const REMOVE: &str = "
+    DELETE FROM consumption WHERE ctid IN (
+        SELECT ctid FROM consumption WHERE project = $1 AND day < $2
+        ORDER BY day, agent, \"user\", model, shard LIMIT $3 FOR UPDATE)";
+
+/// Removes sums of the days before one.
+pub(super) async fn remove(db: &Db<'_>, project: ProjectId, before: Day, limit: usize) -> Result<u64, Fault> {
+    change(db, REMOVE, &[&project.uuid(), &before.0, &bounded(limit)]).await
+}
+
+const UNLINK: &str = "
+    WITH gone AS (
+        DELETE FROM consumption WHERE ctid IN (
+            SELECT ctid FROM consumption WHERE project = $1 AND \"user\" = $2
+            ORDER BY day, agent, model, shard LIMIT $3 FOR UPDATE)
+        RETURNING *)
+    INSERT INTO consumption (project, day, agent, \"user\", model, shard, runs, requests, input_tokens, output_tokens,
+        cached_tokens, cost_micros, unpriced)
+    SELECT project, day, agent, $4, model, shard, runs, requests, input_tokens, output_tokens, cached_tokens, cost_micros,
+        unpriced
+    FROM gone ORDER BY day, agent, model, shard
+    ON CONFLICT (project, day, agent, \"user\", model, shard) DO UPDATE SET
+        runs = consumption.runs + excluded.runs, requests = consumption.requests + excluded.requests,
+        input_tokens = consumption.input_tokens + excluded.input_tokens,
+        output_tokens = consumption.output_tokens + excluded.output_tokens,
+        cached_tokens = consumption.cached_tokens + excluded.cached_tokens,
+        cost_micros = consumption.cost_micros + excluded.cost_micros,
+        unpriced = consumption.unpriced + excluded.unpriced";
+
+/// Adds sums of a person to those of nobody.
+pub(super) async fn unlink(
+    db: &Db<'_>,
+    project: ProjectId,
+    user: EntityId,
+    limit: usize,
+) -> Result<u64, Fault> {
+    let values: [Param<'_>; 4] = [&project.uuid(), &user.uuid(), &bounded(limit), &Uuid::nil()];
+    change(db, UNLINK, &values).await
+}
 
 /// What to add, as parameters. In the order of their keys, so that two writers do not wait for each other.
 pub(super) struct Columns {

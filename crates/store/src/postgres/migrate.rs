@@ -44,6 +44,11 @@ const STEPS: &[Step] = &[
         oldest: 1,
         sql: include_str!("../../migrations/postgres/0004_list_indexes.sql"),
     },
+    Step {
+        version: 5,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0005_rewrites.sql"),
+    },
 ];
 
 /// The advisory lock that whoever migrates holds: `toolgate` in ASCII.

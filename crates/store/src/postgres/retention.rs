@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use toolgate_engine::records::Owner;
 use toolgate_engine::store::{
-    Deleted, FoundEntries, LogPlace, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit, Trimmed,
+    Deleted, FoundEntries, LogPlace, LooseSpaces, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit,
+    Trimmed,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -15,13 +16,16 @@ use super::attempts::{read, write};
 use super::column::{Id, Param, bounded, change, first, get, id, number, rows, seq, small, string, uuids};
 use super::fault::Fault;
 use super::session::Db;
-use super::{PostgresStore, log, records, runs};
+use super::{PostgresStore, consumption, log, records, runs};
 use crate::text;
 
 #[async_trait]
 impl Retention for PostgresStore {
     async fn log_floor(&self, space: SpaceId) -> Result<Seq, StoreError> {
         read!(self, db => floor(db, space))
+    }
+    async fn log_rewrites(&self, space: SpaceId) -> Result<u64, StoreError> {
+        read!(self, db => rewrites(db, space))
     }
     async fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> Result<bool, StoreError> {
         read!(self, db => was_deleted(db, project, deleted))
@@ -33,6 +37,24 @@ impl Retention for PostgresStore {
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
         read!(self, db => runs::ended_trees(db, project, before, limit))
+    }
+    async fn loose_spaces(
+        &self,
+        project: ProjectId,
+        before: Time,
+        after: SpaceId,
+        count: usize,
+    ) -> Result<LooseSpaces, StoreError> {
+        read!(self, db => loose_spaces(db, project, before, after, count))
+    }
+    async fn loose_entries(
+        &self,
+        space: SpaceId,
+        before: Time,
+        after: (Time, Seq),
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        read!(self, db => loose_entries(db, space, before, after, limit))
     }
     async fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> Result<(), StoreError> {
         write!(self, db => remove_runs(db, project, &runs, now))
@@ -56,6 +78,25 @@ impl Retention for PostgresStore {
     }
     async fn remove_usage(&self, project: ProjectId, before: Day) -> Result<u64, StoreError> {
         write!(self, db => remove_usage(db, project, before))
+    }
+    async fn remove_consumption(
+        &self,
+        project: ProjectId,
+        before: Day,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        write!(self, db => consumption::remove(db, project, before, limit))
+    }
+    async fn unlink_consumption(
+        &self,
+        project: ProjectId,
+        user: EntityId,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        write!(self, db => consumption::unlink(db, project, user, limit))
+    }
+    async fn forget_nodes(&self, before: Time) -> Result<u64, StoreError> {
+        write!(self, db => forget_nodes(db, before))
     }
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError> {
         write!(self, db => unlink_runs(db, project, user, limit))
@@ -86,6 +127,13 @@ const FLOOR: &str = "SELECT floor FROM log_floors WHERE space = $1";
 async fn floor(db: &Db<'_>, space: SpaceId) -> Result<Seq, Fault> {
     let floor = first(db, FLOOR, &[&space.uuid()], |row| seq(row, 0)).await?;
     Ok(floor.unwrap_or_default())
+}
+
+const REWRITES: &str = "SELECT rewrites FROM log_floors WHERE space = $1";
+
+async fn rewrites(db: &Db<'_>, space: SpaceId) -> Result<u64, Fault> {
+    let rewrites = first(db, REWRITES, &[&space.uuid()], |row| number(row, 0)).await?;
+    Ok(rewrites.unwrap_or_default())
 }
 
 const WAS_DELETED: &str = "SELECT 1::bigint FROM deleted WHERE id = $1 AND project = $2";
@@ -178,12 +226,15 @@ macro_rules! doomed {
 }
 const OF_RUN: &str = doomed!("run = $1");
 const OF_SPACE: &str = doomed!("space = $1");
-const LOOSE: &str = doomed!("space = $1 AND run IS NULL AND time < $3");
+// In the order of the index of these entries, which is that of their places while clocks agree.
+const LOOSE: &str = "
+    SELECT space, first, last, octet_length(events)::bigint FROM log
+    WHERE space = $1 AND run IS NULL AND time < $3 ORDER BY time, first LIMIT $2";
 
 const DELETE_ENTRIES: &str = "DELETE FROM log WHERE space = $1 AND first = ANY ($2::bigint[])";
 const RAISE_FLOOR: &str = "
-    INSERT INTO log_floors AS known (space, floor) VALUES ($1, $2)
-    ON CONFLICT (space) DO UPDATE SET floor = greatest(known.floor, excluded.floor)";
+    INSERT INTO log_floors AS known (space, floor, rewrites) VALUES ($1, $2, 1)
+    ON CONFLICT (space) DO UPDATE SET floor = greatest(known.floor, excluded.floor), rewrites = known.rewrites + 1";
 const REMOVE_FLOOR: &str = "DELETE FROM log_floors WHERE space = $1";
 const REMOVE_HEAD: &str = "DELETE FROM heads WHERE space = $1";
 
@@ -212,7 +263,8 @@ async fn trim_log(db: &Db<'_>, trim: Trim, limit: TrimLimit) -> Result<(Trimmed,
         trimmed.entries += 1;
         trimmed.bytes += doomed.bytes;
         places.push(doomed.first.0 as i64);
-        last = Some((doomed.space, doomed.last));
+        let highest = last.map_or(doomed.last, |(_, last): (_, Seq)| last.max(doomed.last));
+        last = Some((doomed.space, highest));
     }
     if let Some((space, last)) = last {
         // Before the entries are gone, so that two that trim the same space do it one after the other.
@@ -229,12 +281,65 @@ async fn trim_log(db: &Db<'_>, trim: Trim, limit: TrimLimit) -> Result<(Trimmed,
     Ok((trimmed, last.map(|(space, _)| space)))
 }
 
+const LOOSE_SPACES: &str = "
+    SELECT id, EXISTS (SELECT 1 FROM log WHERE log.space = looked.id AND log.run IS NULL AND log.time < $2)
+    FROM (SELECT id FROM spaces WHERE project = $1 AND id > $3 ORDER BY id LIMIT $4) AS looked
+    ORDER BY id";
+
+async fn loose_spaces(
+    db: &Db<'_>,
+    project: ProjectId,
+    before: Time,
+    after: SpaceId,
+    count: usize,
+) -> Result<LooseSpaces, Fault> {
+    let key: [Param<'_>; 4] = [&project.uuid(), &before.0, &after.uuid(), &bounded(count)];
+    let looked = rows(db, LOOSE_SPACES, &key, |row| {
+        Ok((id::<SpaceId>(row, 0)?, get::<bool>(row, 1)?))
+    })
+    .await?;
+    let last = looked.last().filter(|_| looked.len() >= count);
+    Ok(LooseSpaces {
+        next: last.map(|(space, _)| *space),
+        spaces: looked
+            .iter()
+            .filter(|(_, is_loose)| *is_loose)
+            .map(|(space, _)| *space)
+            .collect(),
+    })
+}
+
+const LOOSE_ENTRIES: &str = "
+    SELECT space, first, run, time, format, events FROM log
+    WHERE space = $1 AND run IS NULL AND time < $2 AND (time, first) > ($3, $4) ORDER BY time, first LIMIT $5";
+
+async fn loose_entries(
+    db: &Db<'_>,
+    space: SpaceId,
+    before: Time,
+    (time, place): (Time, Seq),
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let key: [Param<'_>; 5] = [
+        &space.uuid(),
+        &before.0,
+        &time.0,
+        &bounded(place.0),
+        &bounded(limit),
+    ];
+    rows(db, LOOSE_ENTRIES, &key, |row| {
+        log::entry(row, &get::<String>(row, 5)?)
+    })
+    .await
+}
+
 const LOCK_OWNED: &str = "
     SELECT number FROM record_sets WHERE project = $1 AND owner = $2 ORDER BY owner, kind FOR UPDATE";
 const REMOVE_OWNED: &str = "
     DELETE FROM records WHERE number IN (
         SELECT number FROM records WHERE project = $1 AND owner = $2 LIMIT $3)
     RETURNING kind";
+const REMOVE_SETS: &str = "DELETE FROM record_sets WHERE project = $1 AND owner = $2 AND records = 0";
 
 async fn remove_records(
     db: &Db<'_>,
@@ -248,6 +353,9 @@ async fn remove_records(
         string(row, 0)
     })
     .await?;
+    if kinds.len() < limit {
+        change(db, REMOVE_SETS, &[&project, &owner]).await?;
+    }
     let mut purged = Purged::new();
     for kind in kinds {
         *purged.entry(kind).or_default() += 1;
@@ -259,6 +367,15 @@ const REMOVE_USAGE: &str = "DELETE FROM tool_usage WHERE project = $1 AND day < 
 
 async fn remove_usage(db: &Db<'_>, project: ProjectId, before: Day) -> Result<u64, Fault> {
     change(db, REMOVE_USAGE, &[&project.uuid(), &before.0]).await
+}
+
+// Whoever holds a lease keeps its row, so that its runs are found.
+const FORGET_NODES: &str = "
+    DELETE FROM nodes WHERE until < $1
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.open AND runs.node = nodes.id)";
+
+async fn forget_nodes(db: &Db<'_>, before: Time) -> Result<u64, Fault> {
+    change(db, FORGET_NODES, &[&before.0]).await
 }
 
 const UNLINK_RUNS: &str = "
@@ -325,6 +442,8 @@ const REWRITE: &str = "UPDATE log SET format = $3, events = $4 WHERE space = $1 
 
 async fn rewrite_entry(db: &Db<'_>, before: &Entry, events: &[Event]) -> Result<(), Fault> {
     let (space, place) = (before.space.uuid(), before.first.0 as i64);
+    // Before the entry is locked, as whoever trims does it. Nothing was deleted as far as places go.
+    change(db, RAISE_FLOOR, &[&space, &0_i64]).await?;
     let stored = first(db, LOCK_ENTRY, &[&space, &place], |row| {
         Ok(text::read(small(row, 0)?, &get::<String>(row, 1)?)?)
     })

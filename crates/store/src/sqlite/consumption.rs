@@ -52,6 +52,59 @@ pub(crate) fn add(connection: &Connection, added: &Consumption, day: Day) -> Res
     change(connection, ADD, row).map(drop)
 }
 
+const REMOVE: &str = "
+    DELETE FROM consumption WHERE (project, day, agent, user, model) IN (
+        SELECT project, day, agent, user, model FROM consumption WHERE project = ?1 AND day < ?2 LIMIT ?3)";
+
+/// Removes sums of the days before one.
+pub(crate) fn remove(
+    connection: &Connection,
+    project: ProjectId,
+    before: Day,
+    limit: usize,
+) -> Result<u64, Fault> {
+    let values = params![project.to_bytes(), before.0, bounded(limit)];
+    Ok(change(connection, REMOVE, values)? as u64)
+}
+
+const OF_ONE: &str = "
+    SELECT day, agent, model, runs, requests, input_tokens, output_tokens, cached_tokens, cost_micros, unpriced
+    FROM consumption INDEXED BY consumption_of_user WHERE project = ?1 AND user = ?2 LIMIT ?3";
+const REMOVE_ONE: &str = "
+    DELETE FROM consumption WHERE project = ?1 AND day = ?2 AND agent = ?3 AND user = ?4 AND model = ?5";
+
+/// Adds sums of a person to those of nobody.
+pub(crate) fn unlink(
+    connection: &Connection,
+    project: ProjectId,
+    user: EntityId,
+    limit: usize,
+) -> Result<u64, Fault> {
+    let values = params![project.to_bytes(), user.to_bytes(), bounded(limit)];
+    let found = rows(connection, OF_ONE, values, |row| {
+        let sums = Consumption {
+            project,
+            agent: agent_name(row, 1)?,
+            user: None,
+            model: row.get(2)?,
+            consumed: sums(row, 3)?,
+        };
+        Ok((Day(row.get(0)?), sums))
+    })?;
+    for (day, sums) in &found {
+        let key = params![
+            project.to_bytes(),
+            day.0,
+            sums.agent.as_str(),
+            user.to_bytes(),
+            sums.model
+        ];
+        change(connection, REMOVE_ONE, key)?;
+        add(connection, sums, *day)?;
+    }
+    Ok(found.len() as u64)
+}
+
 /// The sums, behind the columns of a key.
 macro_rules! select {
     ($key:literal, $rest:literal) => {

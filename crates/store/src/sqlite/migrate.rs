@@ -34,6 +34,7 @@ const STEPS: &[(u32, &str)] = &[
     (16, include_str!("../../migrations/sqlite/0016_consumption.sql")),
     (17, include_str!("../../migrations/sqlite/0017_retention.sql")),
     (18, include_str!("../../migrations/sqlite/0018_list_indexes.sql")),
+    (19, include_str!("../../migrations/sqlite/0019_rewrites.sql")),
 ];
 
 const TABLE: &str = "

@@ -195,6 +195,8 @@ fn open_session(path: &Path, check: Option<Duration>) -> Result<Session, Fault> 
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    // What is deleted is overwritten in the file. FAST would leave the pages of long texts as they are.
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
     migrate::migrate(&mut connection)?;
     Session::new(connection)
 }

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use toolgate_engine::records::Owner;
 use toolgate_engine::store::{
-    Deleted, FoundEntries, LogPlace, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit, Trimmed,
+    Deleted, FoundEntries, LogPlace, LooseSpaces, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit,
+    Trimmed,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -13,13 +14,16 @@ use toolgate_kernel::time::Time;
 
 use super::column::{bounded, change, first, rows, seq};
 use super::fault::Fault;
-use super::{SqliteStore, log, records, runs};
+use super::{SqliteStore, consumption, log, records, runs};
 use crate::text;
 
 #[async_trait]
 impl Retention for SqliteStore {
     async fn log_floor(&self, space: SpaceId) -> Result<Seq, StoreError> {
         self.readers.short(|db| floor(db, space))
+    }
+    async fn log_rewrites(&self, space: SpaceId) -> Result<u64, StoreError> {
+        self.readers.short(|db| rewrites(db, space))
     }
     async fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> Result<bool, StoreError> {
         self.readers.short(|db| was_deleted(db, project, deleted))
@@ -32,6 +36,28 @@ impl Retention for SqliteStore {
     ) -> Result<Vec<RunRecord>, StoreError> {
         self.readers
             .long(move |db| runs::ended_trees(db, project, before, limit))
+            .await
+    }
+    async fn loose_spaces(
+        &self,
+        project: ProjectId,
+        before: Time,
+        after: SpaceId,
+        count: usize,
+    ) -> Result<LooseSpaces, StoreError> {
+        self.readers
+            .long(move |db| loose_spaces(db, project, before, after, count))
+            .await
+    }
+    async fn loose_entries(
+        &self,
+        space: SpaceId,
+        before: Time,
+        after: (Time, Seq),
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.readers
+            .long(move |db| loose_entries(db, space, before, after, limit))
             .await
     }
     async fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> Result<(), StoreError> {
@@ -68,6 +94,31 @@ impl Retention for SqliteStore {
             })
             .await
     }
+    async fn remove_consumption(
+        &self,
+        project: ProjectId,
+        before: Day,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        self.writer
+            .write(move |db| consumption::remove(db, project, before, limit))
+            .await
+    }
+    async fn unlink_consumption(
+        &self,
+        project: ProjectId,
+        user: EntityId,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        self.writer
+            .write(move |db| consumption::unlink(db, project, user, limit))
+            .await
+    }
+    async fn forget_nodes(&self, before: Time) -> Result<u64, StoreError> {
+        self.writer
+            .write(move |db| Ok(change(db, FORGET_NODES, [before.0])? as u64))
+            .await
+    }
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError> {
         self.writer
             .write(move |db| {
@@ -99,7 +150,11 @@ impl Retention for SqliteStore {
             .await
     }
     async fn reclaim(&self, pages: u32) -> Result<u32, StoreError> {
-        self.writer.write(move |db| reclaim(db, pages)).await
+        let reclaimed = self.writer.write(move |db| reclaim(db, pages)).await?;
+        if reclaimed < pages {
+            self.writer.empty_log().await?;
+        }
+        Ok(reclaimed)
     }
 }
 
@@ -109,6 +164,15 @@ pub(crate) const FLOOR: &str = "SELECT floor FROM log_floors WHERE space = ?1";
 pub(crate) fn floor(connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
     let floor = first(connection, FLOOR, [space.to_bytes()], |row| seq(row, 0))?;
     Ok(floor.unwrap_or_default())
+}
+
+pub(crate) const REWRITES: &str = "SELECT rewrites FROM log_floors WHERE space = ?1";
+
+fn rewrites(connection: &Connection, space: SpaceId) -> Result<u64, Fault> {
+    let rewrites = first(connection, REWRITES, [space.to_bytes()], |row| {
+        Ok(row.get::<_, i64>(0)? as u64)
+    })?;
+    Ok(rewrites.unwrap_or_default())
 }
 
 const WAS_DELETED: &str = "SELECT 1 FROM deleted WHERE id = ?1 AND project = ?2";
@@ -208,12 +272,15 @@ macro_rules! doomed {
 }
 pub(crate) const OF_RUN: &str = doomed!("run = ?1");
 pub(crate) const OF_SPACE: &str = doomed!("space = ?1");
-const LOOSE: &str = doomed!("space = ?1 AND run IS NULL AND time < ?3");
+// In the order of the index of these entries, which is that of their places while clocks agree.
+pub(crate) const LOOSE: &str = "
+    SELECT space, first, last, octet_length(events) FROM log
+    WHERE space = ?1 AND run IS NULL AND time < ?3 ORDER BY time, first LIMIT ?2";
 
 const DELETE_ENTRY: &str = "DELETE FROM log WHERE space = ?1 AND first = ?2";
 const RAISE_FLOOR: &str = "
-    INSERT INTO log_floors (space, floor) VALUES (?1, ?2)
-    ON CONFLICT (space) DO UPDATE SET floor = max(floor, excluded.floor)";
+    INSERT INTO log_floors (space, floor, rewrites) VALUES (?1, ?2, 1)
+    ON CONFLICT (space) DO UPDATE SET floor = max(floor, excluded.floor), rewrites = rewrites + 1";
 const REMOVE_FLOOR: &str = "DELETE FROM log_floors WHERE space = ?1";
 
 fn trim_log(
@@ -254,7 +321,8 @@ fn trim_log(
         )?;
         trimmed.entries += 1;
         trimmed.bytes += doomed.bytes;
-        last = Some((doomed.space, doomed.last));
+        let highest = last.map_or(doomed.last, |(_, last): (_, Seq)| last.max(doomed.last));
+        last = Some((doomed.space, highest));
     }
     match (trim, last) {
         (Trim::Space(space), _) if !trimmed.more => {
@@ -269,8 +337,60 @@ fn trim_log(
     Ok((trimmed, last.map(|(space, _)| space)))
 }
 
+pub(crate) const LOOSE_SPACES: &str = "
+    SELECT id, EXISTS (SELECT 1 FROM log WHERE log.space = looked.id AND log.run IS NULL AND log.time < ?2)
+    FROM (SELECT id FROM spaces INDEXED BY spaces_of_project WHERE project = ?1 AND id > ?3 ORDER BY id LIMIT ?4) AS looked
+    ORDER BY id";
+
+fn loose_spaces(
+    connection: &Connection,
+    project: ProjectId,
+    before: Time,
+    after: SpaceId,
+    count: usize,
+) -> Result<LooseSpaces, Fault> {
+    let values = params![project.to_bytes(), before.0, after.to_bytes(), bounded(count)];
+    let looked = rows(connection, LOOSE_SPACES, values, |row| {
+        Ok((SpaceId::from_bytes(row.get(0)?), row.get::<_, bool>(1)?))
+    })?;
+    let last = looked.last().filter(|_| looked.len() >= count);
+    Ok(LooseSpaces {
+        next: last.map(|(space, _)| *space),
+        spaces: looked
+            .iter()
+            .filter(|(_, is_loose)| *is_loose)
+            .map(|(space, _)| *space)
+            .collect(),
+    })
+}
+
+pub(crate) const LOOSE_ENTRIES: &str = "
+    SELECT space, first, run, time, format, events FROM log
+    WHERE space = ?1 AND run IS NULL AND time < ?2 AND (time, first) > (?3, ?4) ORDER BY time, first LIMIT ?5";
+
+fn loose_entries(
+    connection: &Connection,
+    space: SpaceId,
+    before: Time,
+    (time, place): (Time, Seq),
+    limit: usize,
+) -> Result<Vec<Entry>, Fault> {
+    let values = params![
+        space.to_bytes(),
+        before.0,
+        time.0,
+        bounded(place.0),
+        bounded(limit)
+    ];
+    rows(connection, LOOSE_ENTRIES, values, |row| {
+        let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
+        log::entry(row, events)
+    })
+}
+
 const OWNED: &str = "SELECT number, kind FROM records WHERE project = ?1 AND owner = ?2 LIMIT ?3";
 const REMOVE_RECORD: &str = "DELETE FROM records WHERE number = ?1";
+const REMOVE_SETS: &str = "DELETE FROM record_sets WHERE project = ?1 AND owner = ?2 AND records = 0";
 
 fn remove_records(
     connection: &Connection,
@@ -282,15 +402,24 @@ fn remove_records(
     let found = rows(connection, OWNED, key, |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
     })?;
-    let mut purged = Purged::new();
+    let (mut purged, is_all) = (Purged::new(), found.len() < limit);
     for (number, kind) in found {
         change(connection, REMOVE_RECORD, [number])?;
         *purged.entry(kind).or_default() += 1;
+    }
+    if is_all {
+        let key = params![project.to_bytes(), records::owner(owner)];
+        change(connection, REMOVE_SETS, key)?;
     }
     Ok(purged)
 }
 
 pub(crate) const REMOVE_USAGE: &str = "DELETE FROM tool_usage WHERE project = ?1 AND day < ?2";
+
+// Whoever holds a lease keeps its row, so that its runs are found.
+pub(crate) const FORGET_NODES: &str = "
+    DELETE FROM nodes WHERE until < ?1
+    AND NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_open WHERE runs.open = 1 AND runs.node = nodes.id)";
 
 pub(crate) const UNLINK_RUNS: &str = "
     UPDATE runs SET user = NULL, title = NULL
@@ -308,12 +437,11 @@ fn remove_entity(connection: &Connection, project: ProjectId, entity: EntityId) 
     Ok(removed)
 }
 
-pub(crate) const FIND_ENTRIES: &str = "
-    SELECT log.space, log.first, log.run, log.time, log.format, log.events
-    FROM spaces INDEXED BY spaces_of_project CROSS JOIN log
-    WHERE spaces.project = ?1 AND spaces.id >= ?2 AND log.space = spaces.id
-      AND (spaces.id > ?2 OR log.first > ?3)
-    ORDER BY spaces.id, log.first LIMIT ?4";
+// Space by space: in one statement SQLite would sort the whole log of each.
+pub(crate) const SPACES_FROM: &str = "
+    SELECT id FROM spaces INDEXED BY spaces_of_project WHERE project = ?1 AND id >= ?2 ORDER BY id";
+pub(crate) const ENTRIES_OF: &str = "
+    SELECT space, first, run, time, format, events FROM log WHERE space = ?1 AND first > ?2 ORDER BY first LIMIT ?3";
 
 fn find_entries(
     connection: &Connection,
@@ -322,24 +450,26 @@ fn find_entries(
     after: LogPlace,
     limit: usize,
 ) -> Result<FoundEntries, Fault> {
-    let values = params![
-        project.to_bytes(),
-        after.space.to_bytes(),
-        bounded(after.seq.0),
-        bounded(limit)
-    ];
-    let mut statement = connection.prepare_cached(FIND_ENTRIES)?;
-    let mut rows = statement.query(values)?;
+    let mut spaces = connection.prepare_cached(SPACES_FROM)?;
+    let mut spaces = spaces.query(params![project.to_bytes(), after.space.to_bytes()])?;
+    let mut statement = connection.prepare_cached(ENTRIES_OF)?;
     let (mut entries, mut seen, mut last) = (Vec::new(), 0, None);
-    while let Some(row) = rows.next()? {
-        seen += 1;
-        let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
-        last = Some(LogPlace {
-            space: SpaceId::from_bytes(row.get(0)?),
-            seq: seq(row, 1)?,
-        });
-        if events.contains(wanted) {
-            entries.push(log::entry(row, events)?);
+    while seen < limit
+        && let Some(row) = spaces.next()?
+    {
+        let space = SpaceId::from_bytes(row.get(0)?);
+        let from = if space == after.space { after.seq } else { Seq(0) };
+        let mut rows = statement.query(params![space.to_bytes(), bounded(from.0), bounded(limit - seen)])?;
+        while let Some(row) = rows.next()? {
+            seen += 1;
+            let events = row.get_ref(5)?.as_str().map_err(rusqlite::Error::from)?;
+            last = Some(LogPlace {
+                space,
+                seq: seq(row, 1)?,
+            });
+            if events.contains(wanted) {
+                entries.push(log::entry(row, events)?);
+            }
         }
     }
     let next = last.filter(|_| seen >= limit);
@@ -365,6 +495,8 @@ fn rewrite_entry(connection: &Connection, before: &Entry, events: &[Event]) -> R
                 text::write(events),
             ];
             change(connection, REWRITE, row)?;
+            // Nothing was deleted as far as places go.
+            change(connection, RAISE_FLOOR, params![before.space.to_bytes(), 0])?;
             Ok(())
         }
         Some(_) => Err(StoreError::Conflict.into()),

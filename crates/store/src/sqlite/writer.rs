@@ -15,7 +15,7 @@ use super::fault::Fault;
 use super::lock::DataLock;
 use super::session::Session;
 use super::work::{AppendWork, OtherWork, Work};
-use super::{Damage, SqliteOptions};
+use super::{BUSY_WAIT, Damage, SqliteOptions};
 use crate::listeners::Listeners;
 use crate::text;
 
@@ -28,6 +28,7 @@ pub(crate) struct Writer {
 
 enum Job {
     Work(Box<dyn Work>),
+    EmptyLog(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
 
@@ -89,6 +90,17 @@ impl Writer {
         answer.await.unwrap_or(Err(StoreError::Timeout))
     }
 
+    /// Moves the write-ahead log into the database and empties it, because it holds pages as they were before a deletion.
+    /// While somebody reads from it, it is tried again later.
+    pub(crate) async fn empty_log(&self) -> Result<(), StoreError> {
+        let (reply, done) = oneshot::channel();
+        let closed = StoreError::Unavailable("the store is closed".into());
+        self.jobs.send(Job::EmptyLog(reply)).await.map_err(|_| closed)?;
+        // No reply: the thread has ended, and the log with it.
+        let _ = done.await;
+        Ok(())
+    }
+
     /// Finishes accepted writes, closes the database and releases the lock.
     pub(crate) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
@@ -101,11 +113,17 @@ impl Writer {
 
 fn serve(mut committer: Committer, lock: DataLock, mut queue: Queue) {
     let mut closing = Vec::new();
+    let mut log = LogToEmpty::default();
     while let Some(jobs) = queue.next() {
         let mut works = Vec::with_capacity(jobs.len());
+        let mut emptying = Vec::new();
         for job in jobs {
             match job {
                 Job::Work(work) => works.push(work),
+                Job::EmptyLog(reply) => {
+                    log.want();
+                    emptying.push(reply);
+                }
                 Job::Close(reply) => {
                     // Writes that are in the queue already are still received.
                     queue.waiting.close();
@@ -114,8 +132,13 @@ fn serve(mut committer: Committer, lock: DataLock, mut queue: Queue) {
             }
         }
         // A panic costs only the writes of this batch their replies.
-        if catch_unwind(AssertUnwindSafe(|| committer.commit(works))).is_err() {
+        if !works.is_empty() && catch_unwind(AssertUnwindSafe(|| committer.commit(works))).is_err() {
             committer.session.roll_back();
+        }
+        log.empty_if_due(&committer.session.connection);
+        for reply in emptying {
+            // An error means that the caller stopped waiting.
+            let _ = reply.send(());
         }
     }
     drop(committer);
@@ -124,6 +147,46 @@ fn serve(mut committer: Committer, lock: DataLock, mut queue: Queue) {
         // An error means that the caller stopped waiting.
         let _ = reply.send(());
     }
+}
+
+/// How long writes wait for readers of the write-ahead log that is to be emptied.
+const EMPTYING_WAIT: Duration = Duration::from_millis(50);
+/// How much later it is tried again.
+const EMPTYING_PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether the write-ahead log is to be emptied.
+#[derive(Default)]
+struct LogToEmpty {
+    due: Option<Instant>,
+}
+
+impl LogToEmpty {
+    fn want(&mut self) {
+        self.due = Some(Instant::now());
+    }
+
+    /// Empties the log if that is wanted and nobody reads from it. Heartbeats see to it that there is a next time.
+    fn empty_if_due(&mut self, connection: &Connection) {
+        if self.due.is_none_or(|due| due > Instant::now()) {
+            return;
+        }
+        self.due = match empty(connection) {
+            Ok(true) => None,
+            Ok(false) => Some(Instant::now() + EMPTYING_PAUSE),
+            Err(error) => {
+                tracing::warn!(%error, "the write-ahead log could not be emptied, it still has what was deleted");
+                Some(Instant::now() + EMPTYING_PAUSE)
+            }
+        };
+    }
+}
+
+/// False while somebody reads from it.
+fn empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(EMPTYING_WAIT)?;
+    let is_busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    connection.busy_timeout(BUSY_WAIT)?;
+    Ok(is_busy? == 0)
 }
 
 /// Queue of writes.

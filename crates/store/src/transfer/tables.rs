@@ -129,7 +129,7 @@ pub(super) const TABLES: &[Table] = &[
     // Without the floors an import would give places of deleted entries out again, to clients that have seen them.
     Table {
         name: "log_floors",
-        columns: columns![space: Id, floor: Number],
+        columns: columns![space: Id, floor: Number, rewrites: Number],
         key: 1,
         of: Of::Space,
         page: 1000,

@@ -1,16 +1,17 @@
 //! The file grows with what is kept, and reads stay flat with many events.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, Records};
 use toolgate_engine::store::{
-    Append, Directory, Log, LogRange, Retention, RunWrite, StoreError, Trim, TrimLimit,
+    Append, Directory, Log, LogRange, Retention, RunRecord, RunWrite, Runs, StoreError, Trim, TrimLimit,
 };
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
 use toolgate_store::{Storage, check_database, check_postgres, vacuum_database};
 use toolgate_testkit::store_conformance::samples::{
-    create, extend, project, run, run_record, say, space, space_record, text,
+    create, entity, extend, node, project, run, run_record, say, space, space_record, text,
 };
 
 use crate::scratch::{Database, Scratch};
@@ -191,6 +192,110 @@ async fn a_database_of_an_earlier_version_is_rewritten_once_and_shrinks_from_the
     assert!(store.reclaim(64).await.expect("reclaimed") > 0);
 }
 
+/// How often a text occurs in the files of a database.
+fn occurrences(scratch: &Scratch, words: &str) -> usize {
+    let path = scratch.path();
+    let log = path.with_file_name(format!("{}-wal", path.file_name().expect("a name").display()));
+    let files = [path, log]
+        .into_iter()
+        .filter_map(|path| std::fs::read(path).ok());
+    let count = |bytes: Vec<u8>| {
+        let windows = bytes.windows(words.len());
+        windows.filter(|window| *window == words.as_bytes()).count()
+    };
+    files.map(count).sum()
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_in_no_file_any_more() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    store.create_space(space_record(space(1))).await.expect("a space");
+    // Some of them go into pages of their own.
+    let secret = |n: usize| "adas address, ".repeat(1 + n % 5 * 200);
+    let mut entries = Vec::new();
+    for n in 0..200 {
+        let words = if n % 2 == 0 { secret(n) } else { "hay ".repeat(n) };
+        let entry = store.append(say(space(1), &words)).await.expect("stored");
+        entries.extend((n % 2 == 0).then_some(entry));
+    }
+    let record = RunRecord {
+        title: Some("adas address".into()),
+        user: Some(entity(1)),
+        ..run_record(run(1), space(1))
+    };
+    store.append(create(record)).await.expect("stored");
+    assert!(occurrences(&scratch, "adas address") > 100);
+    for entry in entries {
+        let removed = vec![text("(removed)"); entry.events.len()];
+        store
+            .rewrite_entry((*entry).clone(), removed)
+            .await
+            .expect("rewritten");
+    }
+    store
+        .unlink_runs(project(1), entity(1), 9)
+        .await
+        .expect("unlinked");
+    while store.reclaim(64).await.expect("reclaimed") == 64 {}
+    assert_eq!(occurrences(&scratch, "adas address"), 0, "while it is open");
+    drop(store);
+    assert_eq!(occurrences(&scratch, "adas address"), 0, "when it is closed");
+}
+
+#[tokio::test]
+async fn a_reader_delays_the_emptying_of_the_log_and_nothing_else() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    store.create_space(space_record(space(1))).await.expect("a space");
+    let entry = store.append(say(space(1), "adas address")).await.expect("stored");
+    let reader = Connection::open(scratch.path()).expect("the database");
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM log;")
+        .expect("a snapshot");
+    store
+        .rewrite_entry((*entry).clone(), vec![text("(removed)"); entry.events.len()])
+        .await
+        .expect("rewritten");
+    store.reclaim(64).await.expect("it does not wait for the reader");
+    assert!(occurrences(&scratch, "adas address") > 0, "it is being read");
+    drop(reader);
+    // Any write tries it again, once a second has passed.
+    while occurrences(&scratch, "adas address") > 0 {
+        store.heartbeat(node(1), Time(1)).await.expect("written");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_names_an_owner_whose_records_were_removed() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let set = RecordSet {
+        project: project(1),
+        owner: Owner::Entity(entity(1)),
+        kind: "memory",
+    };
+    let put = Change::Put(NewRecord {
+        id: "kept".into(),
+        body: serde_json::json!({}).into(),
+        text: None,
+        data: None,
+        due: None,
+    });
+    store
+        .change_records(set, Vec::new(), vec![put], Time(1))
+        .await
+        .expect("stored");
+    let removed = store.remove_records(project(1), set.owner, 9).await;
+    assert_eq!(removed.expect("removed").len(), 1);
+    let database = Connection::open(scratch.path()).expect("the database");
+    let sets: i64 = database
+        .query_row("SELECT count(*) FROM record_sets", [], |row| row.get(0))
+        .expect("a number");
+    assert_eq!(sets, 0);
+}
+
 /// Prints plans and times at a million events: `cargo test -p toolgate-store --test it -- --ignored --nocapture million`.
 #[tokio::test]
 #[ignore = "takes a minute"]
@@ -266,6 +371,7 @@ async fn reads_stay_flat_at_a_million_events() {
         "SELECT floor FROM log_floors WHERE space = x'00'",
         "SELECT 1 FROM deleted WHERE id = x'00'",
         "SELECT first FROM log WHERE run = x'00' ORDER BY first LIMIT 9",
+        "SELECT first FROM log WHERE space = x'00' AND run IS NULL AND time < 5 ORDER BY time, first LIMIT 9",
         "SELECT id FROM runs INDEXED BY runs_ended WHERE project = x'00' AND open = 0 AND parent_run IS NULL
          AND updated <= 5 ORDER BY updated LIMIT 9",
     ] {

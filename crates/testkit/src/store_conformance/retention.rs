@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use toolgate_engine::consumption::{Consumed, Consumer, Consumption, Days};
 use toolgate_engine::store::{
     Deleted, LogPlace, LogRange, RunRecord, RunWrite, SpaceRecord, Store, StoreError, Trim, TrimLimit,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{CallId, RunId};
+use toolgate_kernel::id::{CallId, RunId, SpaceId};
 use toolgate_kernel::time::Time;
 
 use super::samples::{
-    EVERYTHING, create, entity, entity_record, extend, project, run, run_record, say, space, space_record,
-    text,
+    EVERYTHING, create, entity, entity_record, extend, node, project, run, run_record, say, space,
+    space_record, text,
 };
 use super::{Stored, checks, refused};
 
@@ -21,6 +22,10 @@ checks! {
     places_are_not_given_again_after_the_last_entries_were_deleted,
     a_log_is_trimmed_in_portions,
     entries_of_no_run_are_trimmed_by_their_time,
+    entries_of_no_run_are_found_in_spaces_with_and_without_runs,
+    deletions_and_rewrites_of_a_space_are_counted,
+    sums_of_a_person_become_those_of_nobody_and_old_ones_go,
+    nodes_that_are_long_gone_are_forgotten_unless_they_hold_a_run,
     a_removed_space_takes_no_new_run_and_no_message,
     trees_end_with_their_last_run,
     only_the_project_itself_learns_what_was_deleted,
@@ -157,6 +162,143 @@ async fn entries_of_no_run_are_trimmed_by_their_time(store: Arc<dyn Store>) {
     let trimmed = store.trim_log(Trim::Loose(space(1), Time(6)), ALL).await.stored();
     assert_eq!(trimmed.entries, 2);
     assert_eq!(places(&*store, 1).await, [3, 4]);
+}
+
+async fn entries_of_no_run_are_found_in_spaces_with_and_without_runs(store: Arc<dyn Store>) {
+    let at = |n: u64, time: i64| {
+        let mut append = say(space(n), "hello");
+        append.time = Time(time);
+        append
+    };
+    for n in 1..=4 {
+        store.create_space(space_record(space(n))).await.stored();
+    }
+    store.append(create(run_record(run(1), space(1)))).await.stored();
+    // Clocks of nodes differ, so a later place may have an earlier time.
+    for (n, time) in [(1, 5), (1, 3), (1, 9), (3, 4), (4, 8)] {
+        store.append(at(n, time)).await.stored();
+    }
+    let none = SpaceId::from_bytes([0; 16]);
+    let looked = store.loose_spaces(project(1), Time(6), none, 3).await.stored();
+    assert_eq!(
+        (looked.spaces, looked.next),
+        (vec![space(1), space(3)], Some(space(3)))
+    );
+    let rest = store
+        .loose_spaces(project(1), Time(6), space(3), 3)
+        .await
+        .stored();
+    assert_eq!((rest.spaces, rest.next), (vec![], None), "too new");
+    let foreign = store.loose_spaces(project(2), Time(6), none, 3).await.stored();
+    assert_eq!((foreign.spaces, foreign.next), (vec![], None));
+
+    let start = (Time(i64::MIN), Seq(0));
+    let first = store.loose_entries(space(1), Time(6), start, 1).await.stored();
+    assert_eq!(first[0].time, Time(3));
+    let after = (first[0].time, first[0].first);
+    let rest = store.loose_entries(space(1), Time(6), after, 9).await.stored();
+    let times: Vec<Time> = rest.iter().map(|entry| entry.time).collect();
+    assert_eq!(times, [Time(5)]);
+    assert!(rest[0].run.is_none());
+    let one = TrimLimit {
+        entries: 1,
+        bytes: usize::MAX,
+    };
+    let trimmed = store.trim_log(Trim::Loose(space(1), Time(6)), one).await.stored();
+    assert_eq!((trimmed.entries, trimmed.more), (1, true));
+    let trimmed = store.trim_log(Trim::Loose(space(1), Time(6)), ALL).await.stored();
+    assert_eq!((trimmed.entries, trimmed.more), (1, false));
+    assert_eq!(places(&*store, 1).await, [1, 4]);
+    assert_eq!(store.log_floor(space(1)).await.stored(), Seq::durable(3));
+}
+
+async fn deletions_and_rewrites_of_a_space_are_counted(store: Arc<dyn Store>) {
+    store.create_space(space_record(space(1))).await.stored();
+    store.append(say(space(1), "first")).await.stored();
+    ended(&*store, run_record(run(1), space(1)), 5).await;
+    ended(&*store, run_record(run(2), space(1)), 5).await;
+    let count = async || store.log_rewrites(space(1)).await.stored();
+    assert_eq!(count().await, 0);
+    store.trim_log(Trim::Run(run(2)), ALL).await.stored();
+    let later = count().await;
+    assert!(later > 0);
+    // Before what was deleted: the floor stays where it is.
+    store.trim_log(Trim::Run(run(1)), ALL).await.stored();
+    let earlier = count().await;
+    assert!(earlier > later, "{earlier} after {later}");
+    let floor = store.log_floor(space(1)).await.stored();
+    let log = store.space_log(space(1), EVERYTHING).await.stored();
+    let entry = log.entries[0].clone();
+    store.rewrite_entry(entry, vec![text("(removed)")]).await.stored();
+    assert!(count().await > earlier);
+    assert_eq!(
+        store.log_floor(space(1)).await.stored(),
+        floor,
+        "nothing was deleted"
+    );
+    assert_eq!(store.log_rewrites(space(2)).await.stored(), 0);
+}
+
+async fn sums_of_a_person_become_those_of_nobody_and_old_ones_go(store: Arc<dyn Store>) {
+    let day = |day: i64| Time(day * 24 * 3_600_000);
+    store.create_space(space_record(space(1))).await.stored();
+    for (number, (of, time)) in [(Some(1), 1), (Some(1), 2), (None, 2), (Some(2), 3)]
+        .into_iter()
+        .enumerate()
+    {
+        let mut begin = create(run_record(run(number as u64 + 1), space(1)));
+        begin.time = day(time);
+        begin.consumption = vec![Consumption {
+            project: project(1),
+            agent: "cook".parse().expect("a name"),
+            user: of.map(entity),
+            model: "demo:demo".into(),
+            consumed: Consumed::RUN,
+        }];
+        store.append(begin).await.stored();
+        end(
+            &*store,
+            &run_record(run(number as u64 + 1), space(1)),
+            Seq::durable(2 * number as u64 + 1),
+            time,
+        )
+        .await;
+    }
+    let days = Days {
+        first: Day(0),
+        last: Day(9),
+    };
+    let runs = async |consumer| store.consumed(project(1), consumer, days).await.stored().runs;
+    assert_eq!(runs(Consumer::User(entity(1))).await, 2);
+    let other = store.unlink_consumption(project(2), entity(1), 9).await;
+    assert_eq!(other.stored(), 0, "of another project");
+    let first = store.unlink_consumption(project(1), entity(1), 1).await;
+    assert_eq!(first.stored(), 1);
+    let rest = store.unlink_consumption(project(1), entity(1), 9).await;
+    assert_eq!(rest.stored(), 1);
+    assert_eq!(runs(Consumer::User(entity(1))).await, 0);
+    assert_eq!(runs(Consumer::User(entity(2))).await, 1);
+    assert_eq!(runs(Consumer::Project).await, 4, "none is lost");
+    let removed = store.remove_consumption(project(1), Day(3), 1).await.stored();
+    assert_eq!(removed, 1);
+    assert_eq!(runs(Consumer::Project).await, 3);
+    let removed = store.remove_consumption(project(1), Day(3), 9).await.stored();
+    assert_eq!(removed, 1, "two runs of nobody on one day are one sum");
+    assert_eq!(runs(Consumer::Project).await, 1);
+}
+
+async fn nodes_that_are_long_gone_are_forgotten_unless_they_hold_a_run(store: Arc<dyn Store>) {
+    store.create_space(space_record(space(1))).await.stored();
+    store.append(create(run_record(run(1), space(1)))).await.stored();
+    for (n, until) in [(7, 10), (8, 10), (9, 100)] {
+        store.heartbeat(node(n), Time(until)).await.stored();
+    }
+    let claimed = store.claim(run(1), node(8), Time(5)).await.stored();
+    assert!(claimed.is_some());
+    assert_eq!(store.forget_nodes(Time(50)).await.stored(), 1);
+    assert_eq!(store.forget_nodes(Time(50)).await.stored(), 0);
+    let claimable = store.claimable(Time(50), 9).await.stored();
+    assert_eq!(claimable, [run(1)], "the runs of the holder are still found");
 }
 
 async fn a_removed_space_takes_no_new_run_and_no_message(store: Arc<dyn Store>) {
