@@ -105,8 +105,8 @@ fn read(offer: &str) -> Result<SdpOffer, Refusal> {
         }
     }
     // The library would say so in the log, as if something were wrong with the gateway.
-    if !lines(offer).any(|line| line.starts_with("a=mid:")) {
-        return Err(wrong("its media section has no a=mid"));
+    if lines(offer).filter(|line| line.starts_with("a=mid:")).count() != 1 {
+        return Err(wrong("expected one a=mid in its media section"));
     }
     let kept = lines(offer).filter(|line| !line.starts_with("a=candidate:"));
     let text: String = kept.flat_map(|line| [line, "\r\n"]).collect();
@@ -158,10 +158,8 @@ mod tests {
 
     fn refused(offer: &str) -> String {
         let answerer = Answerer::new(vec!["127.0.0.1:5000".parse().unwrap()]).unwrap();
-        let refusal = answerer
-            .accept(offer, &RtcLimits::default(), Instant::now())
-            .err()
-            .unwrap();
+        let accepted = answerer.accept(offer, &RtcLimits::default(), Instant::now());
+        let refusal = accepted.err().unwrap_or_else(|| panic!("accepted: {offer:?}"));
         refusal.into_body().detail
     }
 
@@ -190,16 +188,14 @@ mod tests {
     #[test]
     fn a_refusal_says_nothing_of_the_gateways_memory() {
         for (line, instead) in [
-            ("s=-", "s=\0"),
+            ("v=0", "\0v=0"),
+            ("v=0", "v=1"),
             ("a=mid:0\r\n", ""),
-            ("a=ice-ufrag:abcd\r\n", ""),
-            ("a=setup:actpass\r\n", "a=setup:\u{1}\r\n"),
-            ("v=0\r\n", "v=1\r\nx"),
+            ("a=mid:0", "a=mid:0\r\na=mid:0"),
+            ("a=fingerprint", "a=x-fingerprint"),
             ("262144", "1000"),
         ] {
-            let offer = offered(line, instead);
-            println!("{offer:?}");
-            let told = refused(&offer);
+            let told = refused(&offered(line, instead));
             assert!(
                 told.starts_with("/sdp is no offer that can be answered: "),
                 "{told}"

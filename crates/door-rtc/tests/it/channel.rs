@@ -177,9 +177,10 @@ async fn a_receipt_that_would_be_too_large_comes_without_the_input() {
         assert_eq!(claimed["type"], "CHANNEL_RECEIPT", "{claimed}");
         assert_eq!(claimed["payload"]["omitted"], json!(["input"]), "{claimed}");
         assert_eq!(payload(&claimed, "toolCallId"), call);
-        let result = json!({"toolCallId": call, "result": bytes});
+        let result = json!({"toolCallId": call, "result": {"bytes": bytes}});
         peer.send(&sent("TOOL_COMPLETED", "r", result)).await;
-        assert_eq!(peer.answer("r").await["type"], "CHANNEL_RECEIPT");
+        let receipt = peer.answer("r").await;
+        assert_eq!(receipt["type"], "CHANNEL_RECEIPT", "{receipt}");
         peer.first("TOOL_COMPLETED").await;
     }
     gateway.stop().await;
