@@ -374,8 +374,8 @@ mod tests {
              /clientTools must be true or false, got a string"
         );
         assert_eq!(
-            refused(r#"{"nmae": "a", "color": "red"}"#),
-            "422 /nmae is not known here; did you mean \"name\"?; \
+            refused(r#"{"nam": "a", "color": "red"}"#),
+            "422 /nam is not known here; did you mean \"name\"?; \
              /color is not known here; known here: name, clientTools",
             "one slip is told once"
         );

@@ -25,6 +25,8 @@ pub trait Wire: Sized {
     const TAKES_NULL: bool = false;
     /// It may be left out.
     const OPTIONAL: bool = false;
+    /// It is an array rather than an object, where it is one of the two.
+    const IS_LIST: bool = false;
 
     /// Reads a value; says what is wrong with it when it gives none.
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self>;
@@ -163,6 +165,7 @@ impl<const MIN: u64, const MAX: u64> Wire for Whole<MIN, MAX> {
 pub struct List<T, const MIN: usize, const MAX: usize>(pub Vec<T>);
 
 impl<T: Wire, const MIN: usize, const MAX: usize> Wire for List<T, MIN, MAX> {
+    const IS_LIST: bool = true;
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
         let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else {
             problems.push(wrong_kind(at, "an array", value));
@@ -192,7 +195,7 @@ impl<T: Wire, const MIN: usize, const MAX: usize> Wire for List<T, MIN, MAX> {
     }
 }
 
-/// Either plain words or an object that says more.
+/// Either plain words or an object or a list that says more.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextOr<T> {
     /// Plain words.
@@ -206,10 +209,14 @@ impl<T: Wire> Wire for TextOr<T> {
         if value.get().starts_with('"') {
             return Words::read(value, at, problems).map(|words| Self::Text(words.0));
         }
-        if value.get().starts_with('{') {
+        let (opening, kinds) = match T::IS_LIST {
+            true => ('[', "a string or an array"),
+            false => ('{', "a string or an object"),
+        };
+        if value.get().starts_with(opening) {
             return T::read(value, at, problems).map(Self::More);
         }
-        problems.push(wrong_kind(at, "a string or an object", value));
+        problems.push(wrong_kind(at, kinds, value));
         None
     }
     fn schema() -> RefOr<Schema> {

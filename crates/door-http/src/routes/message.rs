@@ -5,7 +5,7 @@ use toolgate_http::wire::{AnyObject, At, List, Members, Text, TextOr, Wire, Word
 use toolgate_kernel::id::MessageId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::message::{PARTS_MAX, Part};
-use toolgate_kernel::problem::Problem;
+use toolgate_kernel::problem::{Problem, preview};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 
@@ -59,7 +59,8 @@ impl Wire for ImageUrl {
         if url.starts_with("https://") || url.starts_with("data:") {
             return Some(Self(url));
         }
-        problems.push(at.problem("must be an https: address or a data: URL"));
+        let seen = preview(&url);
+        problems.push(at.problem(format!("must be an https: address or a data: URL, got {seen}")));
         None
     }
     fn schema() -> RefOr<Schema> {

@@ -66,13 +66,13 @@ fn is_sentence(words: &str) {
 async fn a_method_that_a_route_has_not_is_answered_with_those_that_it_has() {
     let world = World::new().await;
     let told = world.backend().delete("/v1/runs").await;
-    assert_eq!(told.header("allow"), "GET,HEAD,POST");
+    assert_eq!(told.header("allow"), "POST,GET,HEAD");
     assert_eq!(told.header("content-type"), "application/problem+json");
     assert!(!told.header("x-request-id").is_empty());
     let told = told.expect(405);
     assert_eq!(told["code"], "METHOD_NOT_ALLOWED");
     assert_eq!(
         told["detail"],
-        "DELETE is not possible here, expected GET, HEAD or POST"
+        "DELETE is not possible here, expected POST, GET or HEAD"
     );
 }
