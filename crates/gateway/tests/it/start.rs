@@ -158,7 +158,7 @@ async fn agents_with_errors_are_told_before_the_keys_and_the_others_are_served()
     assert!(printed.starts_with("The agents folder "), "{printed}");
     assert!(printed.contains("has no agent yet"), "{printed}");
 
-    std::fs::write(agents.join("good.md"), "Help.").unwrap();
+    std::fs::write(agents.join("good.md"), "---\nname: good\n---\nHelp.").unwrap();
     std::fs::write(agents.join("broken.md"), "---\ntools: [\n---\nHelp.").unwrap();
     std::fs::write(agents.join("wrong.json"), "{\n  \"instrutions\": \"Help.\"\n}").unwrap();
     std::fs::remove_dir_all(&data).unwrap();
