@@ -402,7 +402,7 @@ async fn a_log_with_a_gap_and_a_run_ahead_of_its_log_are_damage() {
     );
     // Entries that were deleted leave a floor.
     let database = Connection::open(&path).expect("it opens");
-    let floor = "INSERT INTO log_floors SELECT space, 4000000 FROM log WHERE first = 5000000";
+    let floor = "INSERT INTO log_floors (space, floor) SELECT space, 4000000 FROM log WHERE first = 5000000";
     database.execute_batch(floor).expect("written");
     drop(database);
     assert_eq!(check::check(&path).expect("it opens").damage, [ahead]);
