@@ -35,14 +35,20 @@ impl Connection {
     }
 
     /// Posts a JSON body, calls `on_data` for every event of the answer, and returns when it is whole.
-    pub async fn events(
+    pub async fn events(&mut self, path: &str, body: &str, on_data: impl FnMut(&[u8])) -> anyhow::Result<()> {
+        self.events_of("POST", path, body, on_data).await
+    }
+
+    /// The same with another method.
+    pub async fn events_of(
         &mut self,
+        method: &str,
         path: &str,
         body: &str,
         mut on_data: impl FnMut(&[u8]),
     ) -> anyhow::Result<()> {
         let mut lines = Lines::default();
-        self.exchange("POST", path, body, |piece| lines.feed(piece, &mut on_data))
+        self.exchange(method, path, body, |piece| lines.feed(piece, &mut on_data))
             .await
     }
 

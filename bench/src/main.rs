@@ -3,19 +3,23 @@
 //!
 //! `plan` says what is measured, `protocol` how each server is spoken to, `load` how it is driven,
 //! `report` what is printed. `stub`, `relay` and `echo` are servers of their own, started as child processes.
-//! `mcp` is a measurement by itself: calls of an MCP server's tool.
+//! `mcp` and `nodes` are measurements by themselves: calls of an MCP server's tool, and several nodes on one store.
 
+mod durable;
 mod echo;
 mod http;
 mod load;
 mod mcp;
+mod nodes;
 mod plan;
 mod process;
 mod protocol;
 mod relay;
 mod report;
 mod server;
+mod services;
 mod stub;
+mod viewers;
 mod worst;
 
 use std::net::SocketAddr;
@@ -43,6 +47,9 @@ enum Command {
     /// Measures calls of an MCP server's tool: directly, by the gateway, and by agents. Of the choices only
     /// `--passes` and `--seconds` apply.
     Mcp(Options),
+    /// Measures one to three nodes on PostgreSQL and Redis beside one on SQLite, Restate and DBOS. Of the choices only
+    /// `--passes`, `--seconds` and `--viewers` apply.
+    Nodes(Options),
 }
 
 /// What is measured, and with what.
@@ -60,6 +67,15 @@ struct Options {
     /// The AI SDK peer's `server.mjs`, with its packages installed beside it.
     #[arg(long)]
     aisdk: PathBuf,
+    /// The folder with Restate's server and the bench's service, for `nodes`.
+    #[arg(long)]
+    restate: Option<PathBuf>,
+    /// Python with DBOS, for `nodes`.
+    #[arg(long)]
+    dbos: Option<PathBuf>,
+    /// How many event streams one node is given, for `nodes`.
+    #[arg(long, default_value_t = 10_000)]
+    viewers: usize,
     /// Where logs and data go: on a disk, not in memory, or the gateway's syncs cost nothing.
     #[arg(long)]
     work: PathBuf,
@@ -86,6 +102,14 @@ fn main() -> anyhow::Result<()> {
         Command::Echo { listen } => one_thread().block_on(echo::serve(listen)),
         Command::Relay { listen, model } => {
             tokio::runtime::Runtime::new()?.block_on(relay::serve(listen, model))
+        }
+        Command::Nodes(options) => {
+            let local = tokio::task::LocalSet::new();
+            println!(
+                "{}",
+                one_thread().block_on(local.run_until(nodes::run(&options)))?
+            );
+            Ok(())
         }
         Command::Mcp(options) => {
             let local = tokio::task::LocalSet::new();

@@ -38,7 +38,7 @@ pub struct Scenario {
     pub title: &'static str,
     tools: usize,
     tool: &'static str,
-    tokens: usize,
+    pub tokens: usize,
 }
 
 /// The scenario of an agent whose tool is an MCP server's.
@@ -81,7 +81,7 @@ impl Scenario {
         self.tool == CLIENT_TOOL
     }
     /// The user's message, which is also the stub's script.
-    fn prompt(&self) -> String {
+    pub fn prompt(&self) -> String {
         let Self {
             tools, tool, tokens, ..
         } = self;

@@ -21,7 +21,7 @@ pub const UPSTREAM: &str = "upstream";
 const UPSTREAM_CALLS: usize = 64;
 
 /// The bench is one client in a hurry; everything else stays as it comes.
-const GATEWAY_SETTINGS: [(&str, &str); 3] = [
+pub const GATEWAY_SETTINGS: [(&str, &str); 3] = [
     ("TOOLGATE_HTTP_RATE_PER_SECOND", "1000000"),
     ("TOOLGATE_HTTP_RATE_BURST", "1000000"),
     ("TOOLGATE_LOG_LEVEL", "warn"),
@@ -99,7 +99,7 @@ impl Server {
                 command
             }
         };
-        let process = Running::start(&mut command, address, kind.title(), options).await?;
+        let process = Running::start(&mut command, address, kind.title(), "/healthz", options).await?;
         if kind.protocol() == Protocol::Native {
             let mut connection = Connection::new(address, &format!("authorization: Bearer {KEY}\r\n"));
             let upstream = tools.map(|_| UPSTREAM);
@@ -143,29 +143,24 @@ impl Running {
     async fn own(name: &str, options: &Options) -> anyhow::Result<Self> {
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
-        Self::start(command.args([name, &address.to_string()]), address, name, options).await
+        let command = command.args([name, &address.to_string()]);
+        Self::start(command, address, name, "/healthz", options).await
     }
 
-    async fn start(
+    /// Starts a server and waits until it answers at the path `health`.
+    pub async fn start(
         command: &mut Command,
         address: SocketAddr,
         name: &str,
+        health: &str,
         options: &Options,
     ) -> anyhow::Result<Self> {
         let path = options.work.join(format!("{name}.log"));
         let log = File::create(&path)?;
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn();
-        let mut running = Self {
-            child: child.with_context(|| format!("{name} cannot be started"))?,
-            address,
-        };
+        let mut running = Self::spawned(command.stdout(log.try_clone()?).stderr(log), address)?;
         let deadline = Instant::now() + START_TIMEOUT;
         while Connection::new(address, "")
-            .exchange("GET", "/healthz", "", |_| {})
+            .exchange("GET", health, "", |_| {})
             .await
             .is_err()
         {
@@ -178,6 +173,13 @@ impl Running {
             tokio::time::sleep(START_POLL).await;
         }
         Ok(running)
+    }
+
+    /// Starts a process without waiting for it.
+    pub fn spawned(command: &mut Command, address: SocketAddr) -> anyhow::Result<Self> {
+        let child = command.stdin(Stdio::null()).spawn();
+        let child = child.with_context(|| format!("{command:?} cannot be started"))?;
+        Ok(Self { child, address })
     }
 
     pub fn pids(&self) -> Vec<u32> {
@@ -197,6 +199,6 @@ fn upstream_settings(url: &str) -> String {
     format!("[mcp.servers.{UPSTREAM}]\nurl = \"{url}\"\nexpose = \"through\"\ncalls = {UPSTREAM_CALLS}\n")
 }
 
-fn free_address() -> anyhow::Result<SocketAddr> {
+pub fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
