@@ -1,6 +1,6 @@
 //! How much of a conversation a model is given: what is left out of a request so that it fits the context window.
 //!
-//! What is left out is an event, [`ContextCut`], so a replay gives the model the same. A cut makes room for a good
+//! What is left out is an event, [`ContextCut`](crate::event::ContextCut), so a replay gives the model the same. A cut makes room for a good
 //! while: between two cuts each request begins with the last one, and the vendor's prompt cache hits.
 
 use std::collections::HashMap;
