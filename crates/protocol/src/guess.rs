@@ -20,7 +20,7 @@ pub fn guess<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// What to tell the author of a name that is not `known`: the name that was probably meant, or those there are, at most
-/// [`KNOWN_SHOWN_MAX`] of them.
+/// `KNOWN_SHOWN_MAX` of them.
 pub fn hint(name: &str, known: &[&str]) -> String {
     if let Some(meant) = guess(name, known) {
         return format!("did you mean {meant:?}?");
