@@ -21,7 +21,7 @@ use crate::world::{Setup, World, calls_in, retry};
 async fn one_of_everything(nodes: &[World], number: usize) {
     let node = |part: usize| &nodes[(number >> part) % nodes.len()];
     // With two nodes whose stores fail a look at a task can be lost until the deadline of its call, in about one run of
-    // ten thousand. That is a fault of the engine, not of this test: the task comes back here when it is mended.
+    // four thousand. That is a fault of the engine, not of this test: the task comes back here when it is mended.
     let has_task = nodes.len() == 1;
     let task = if has_task {
         r#"call:work_safe={"plan":["wait","ask","end"]}"#
