@@ -77,9 +77,9 @@ pub struct ClientToolBody {
     given_name: Option<String>,
 }
 
-/// A definition that comes with a request; the kernel reads it.
+/// A definition that comes with a request; the kernel reads it, and takes a member that is `null` as left out.
 pub(crate) fn described() -> Value {
-    let schema = |words: &str| json!({ "type": "object", "description": words });
+    let schema = |words: &str| json!({ "type": ["object", "null"], "description": words });
     let plain = json!({
         "type": "object",
         "properties": {
@@ -89,12 +89,12 @@ pub(crate) fn described() -> Value {
             "inputSchema": schema("The same as `parameters`."),
             "outputSchema": schema("JSON Schema of the output, within the same bounds."),
             "timeout": {
-                "type": ["number", "string"],
+                "type": ["number", "string", "null"],
                 "description": "How long an answer may take: seconds, or a text such as `30s` or `10m`.",
             },
-            "version": { "type": "string", "description": "The author's number for this state of the tool." },
+            "version": { "type": ["string", "null"], "description": "The author's number for this state of the tool." },
             "deprecated": {
-                "type": ["string", "boolean"],
+                "type": ["string", "boolean", "null"],
                 "description": "Set when it should not be used any more: why, or true. The words travel with the result.",
             },
             "strict": { "description": "OpenAI's; changes nothing." },
@@ -106,8 +106,8 @@ pub(crate) fn described() -> Value {
         "description": "A tool that the caller executes itself; also in OpenAI's form.",
         "oneOf": [plain, {
             "type": "object",
-            "properties": { "type": { "type": "string", "enum": ["function"] }, "function": plain },
-            "required": ["type", "function"],
+            "properties": { "type": { "enum": ["function", null] }, "function": plain },
+            "required": ["function"],
             "additionalProperties": false,
         }],
     })

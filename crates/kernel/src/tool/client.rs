@@ -193,12 +193,14 @@ fn keywords(value: &Value) -> usize {
 
 /// One tool; whatever is wrong with it is noted.
 fn read(item: &Value, pointer: &str, limits: &Limits, problems: &Problems) -> Option<ClientTool> {
-    let tool = if item.get("function").is_some() {
-        let wrapping = Members::open(item, pointer, &["type", "function"], problems)?;
-        wrapping.choice("type", &[("function", ())]);
-        wrapping.section("function", &MEMBERS)?
-    } else {
-        Members::open(item, pointer, &MEMBERS, problems)?
+    let tool = match item.get("function") {
+        Some(function) => {
+            let wrapping = Members::open(item, pointer, &["type", "function"], problems)?;
+            wrapping.choice("type", &[("function", ())]);
+            // Not `section`: to it `null` is left out, and the tool would be dropped without a problem.
+            Members::open(function, &wrapping.at("function"), &MEMBERS, problems)?
+        }
+        None => Members::open(item, pointer, &MEMBERS, problems)?,
     };
     let name = definition::name(&tool);
     let description = definition::description(&tool);

@@ -81,6 +81,17 @@ fn the_openai_form_is_understood() {
 }
 
 #[test]
+fn a_null_tool_is_not_dropped_without_a_problem() {
+    check(
+        json!([null, { "type": "function", "function": null }]),
+        &[
+            "/clientTools/0 expected an object, got null",
+            "/clientTools/1/function expected an object, got null",
+        ],
+    );
+}
+
+#[test]
 fn every_problem_is_told_at_once() {
     check(
         json!([
