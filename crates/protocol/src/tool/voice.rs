@@ -53,7 +53,7 @@ pub struct Spoken {
     /// What is said to those who may not see what the variables hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain: Option<String>,
-    /// The variables that the text speaks, as paths into the input or the output.
+    /// The variables that the text speaks or needs, as paths into the input or the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub struct Filled {
     pub is_fallback: bool,
     /// Variables that have no value, in the order of the template.
     pub missing: Vec<String>,
-    /// Variables that are spoken.
+    /// Variables that are spoken, or that the text needs to be said.
     pub spoken: Vec<String>,
 }
 
@@ -135,12 +135,13 @@ impl VoiceText {
                 },
             }
         }
-        for name in self
-            .requires_context
-            .iter()
-            .filter(|name| values.find(name).is_none())
-        {
-            note(&mut missing, name);
+        // Whether a value is there may be as much a secret as the value.
+        for name in &self.requires_context {
+            let names = match values.find(name) {
+                Some(_) => &mut spoken,
+                None => &mut missing,
+            };
+            note(names, name);
         }
         if missing.is_empty() {
             // The tool's own name is no secret of the call.
@@ -328,6 +329,23 @@ mod tests {
         let quiet = text(json!({"template": "Pronto.", "requiresContext": ["topic"], "fallback": "Forse."}));
         assert_eq!(said(&quiet, &[&json!({})]).unwrap(), "Forse.");
         assert_eq!(said(&quiet, &[&json!({"topic": 1})]).unwrap(), "Pronto.");
+    }
+
+    #[test]
+    fn who_may_not_know_a_required_variable_does_not_learn_whether_it_has_a_value() {
+        let voice = Voice {
+            prompt: Some(text(
+                json!({"template": "Pronto.", "requiresContext": ["debt"], "fallback": "Forse."}),
+            )),
+            feedback: None,
+            enabled: true,
+        };
+        for input in [json!({}), json!({"debt": 7})] {
+            let spoken = voice.proposal("Foglio", &input).unwrap();
+            assert_eq!(spoken.heard(|_| false).unwrap().text, "Forse.", "{input}");
+        }
+        let spoken = voice.proposal("Foglio", &json!({"debt": 7})).unwrap();
+        assert_eq!(spoken.heard(|_| true).unwrap().text, "Pronto.");
     }
 
     #[test]
