@@ -11,7 +11,7 @@ use crate::typos::{distance, typos_max};
 
 /// Words of an utterance and its context that are looked at.
 pub const UTTERANCE_WORDS_MAX: usize = 64;
-/// Words of all triggers together that are looked at; triggers beyond match nothing.
+/// Words of all triggers together that are looked at, one without words counts as one; triggers beyond match nothing.
 pub const TRIGGER_WORDS_MAX: usize = 5_000;
 
 /// What each way to match a word is worth.
@@ -106,16 +106,32 @@ impl How {
 /// The best trigger of each list that the utterance has, best first; lists without one are left out. All words of a trigger
 /// must be there, in any order.
 pub fn match_triggers(utterance: &Utterance<'_>, lists: &[&[String]]) -> Vec<TriggerMatch> {
+    match_counted(utterance, lists).0
+}
+
+/// What a search has cost: bounded by the limits above, whatever is said and however many triggers there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Work {
+    /// Triggers that were cut into words.
+    triggers: usize,
+    /// Pairs of a word of a trigger and a word that was said.
+    pairs: usize,
+}
+
+fn match_counted(utterance: &Utterance<'_>, lists: &[&[String]]) -> (Vec<TriggerMatch>, Work) {
     let said = Said::new(utterance);
     let mut ways = HashMap::new();
     let mut room = TRIGGER_WORDS_MAX;
     let mut matches = Vec::new();
-    for (list, triggers) in lists.iter().enumerate() {
+    let mut work = Work::default();
+    'lists: for (list, triggers) in lists.iter().enumerate() {
         let mut best: Option<TriggerMatch> = None;
         for (trigger, text) in triggers.iter().enumerate() {
+            work.triggers += 1;
             let words = words(text);
-            let Some(left) = room.checked_sub(words.len()) else {
-                break;
+            let Some(left) = room.checked_sub(words.len().max(1)) else {
+                matches.extend(best);
+                break 'lists;
             };
             room = left;
             let Some((score, order, words)) = said.score(&words, &mut ways) else {
@@ -133,8 +149,9 @@ pub fn match_triggers(utterance: &Utterance<'_>, lists: &[&[String]]) -> Vec<Tri
         }
         matches.extend(best);
     }
+    work.pairs = ways.len() * said.words.len();
     matches.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.list.cmp(&b.list)));
-    matches
+    (matches, work)
 }
 
 /// A word in lower case, and without accents.
@@ -271,8 +288,8 @@ fn stems(word: &Word, languages: &[Language]) -> Vec<String> {
 
 /// Forms of one word begin alike; others need not be stemmed.
 fn begin_alike(one: &Word, other: &Word) -> bool {
-    let beginning = |word: &Word| word.plain.chars().take(2).collect::<String>();
-    one.plain.chars().count() >= INFLECTED_CHARS && beginning(one) == beginning(other)
+    let is_long = one.plain.chars().nth(INFLECTED_CHARS - 1).is_some();
+    is_long && one.plain.chars().take(2).eq(other.plain.chars().take(2))
 }
 
 fn order(places: &[usize]) -> Order {
@@ -446,5 +463,48 @@ mod tests {
         assert_eq!(match_triggers(&said("un foglio"), &[&list]), []);
         let long = "parola ".repeat(UTTERANCE_WORDS_MAX) + "foglio";
         assert_eq!(match_triggers(&said(&long), &[&lists()[0]]), []);
+    }
+
+    /// As many tools as are looked at, with as many triggers as a tool may have, each as long as it may be.
+    fn most_triggers(text: impl Fn(usize) -> String) -> Vec<Vec<String>> {
+        const TOOLS: usize = 2_000;
+        const TRIGGERS: usize = 64;
+        let list = |tool| {
+            (0..TRIGGERS)
+                .map(|trigger| text(tool * TRIGGERS + trigger))
+                .collect()
+        };
+        (0..TOOLS).map(list).collect()
+    }
+
+    /// A word of 40 letters that differs from the others of its kind at the end alone, so that comparing two takes longest.
+    fn long_word(number: usize) -> String {
+        format!("{}{number:06}", "a".repeat(34))
+    }
+
+    #[test]
+    fn the_work_is_bounded_whatever_is_said_and_however_many_triggers_there_are() {
+        const TRIGGER_CHARS: usize = 256;
+        let said: Vec<String> = (0..UTTERANCE_WORDS_MAX).map(|n| long_word(900_000 + n)).collect();
+        let utterance = Utterance {
+            text: "sì",
+            context: &said,
+            language: None,
+        };
+        let texts: [fn(usize) -> String; 4] = [
+            long_word,
+            |number| format!("{} ", long_word(number)).repeat(TRIGGER_CHARS / 41),
+            |_| "!".repeat(TRIGGER_CHARS),
+            |_| "a ".repeat(TRIGGER_CHARS / 2),
+        ];
+        for text in texts {
+            let lists = most_triggers(text);
+            let lists: Vec<&[String]> = lists.iter().map(Vec::as_slice).collect();
+            let began = std::time::Instant::now();
+            let (_, work) = match_counted(&utterance, &lists);
+            println!("{work:?} in {:?}", began.elapsed());
+            assert!(work.triggers <= TRIGGER_WORDS_MAX + 1, "{work:?}");
+            assert!(work.pairs <= TRIGGER_WORDS_MAX * UTTERANCE_WORDS_MAX, "{work:?}");
+        }
     }
 }
