@@ -28,6 +28,8 @@ pub enum Standing {
     RoleChanged,
     /// It holds no longer.
     Ended,
+    /// The store does not say. Nothing more may be read now, but the reader may come back.
+    Unknown,
 }
 
 impl Access {
@@ -43,9 +45,14 @@ impl Access {
             revocations,
         };
         match self.standing(&pass).await? {
-            Standing::Ended => Err(AccessError::unauthenticated(ENDED)),
+            Standing::Ended | Standing::Unknown => Err(AccessError::unauthenticated(ENDED)),
             Standing::Holds | Standing::RoleChanged => Ok(pass),
         }
+    }
+
+    /// The standing of a pass that may have been revoked: without an answer of the store it does not hold.
+    pub async fn standing_in_doubt(&self, pass: &Pass) -> Standing {
+        self.standing(pass).await.unwrap_or(Standing::Unknown)
     }
 
     /// Whether the pass still holds: a key may be removed, a token expires, a member may be taken out or be given another

@@ -156,6 +156,8 @@ pub trait Page: Send + 'static {
 
 /// What a reader is told whose role in the space has changed.
 const ROLE_CHANGED: &str = "your role in the space has changed";
+/// What a reader is told of whom nobody knows now what it may read.
+const NO_STORE: &str = "the store does not answer";
 /// Code of the error that ends the stream of a reader whose access has ended.
 pub const ACCESS_ENDED: &str = "ACCESS_ENDED";
 
@@ -185,7 +187,7 @@ async fn write(
                 if page.watch().is_unsure() {
                     match page.watch().look_up(&door).await {
                         Ok(()) => continue,
-                        Err(_) => return frames.part(page, "the store does not answer").await,
+                        Err(_) => return frames.part(page, NO_STORE).await,
                     }
                 }
                 loop {
@@ -202,7 +204,7 @@ async fn write(
                             beat.as_mut().reset(Instant::now() + heartbeat);
                         }
                         () = pass.doubt() => {
-                            let standing = door.access.standing(&pass).await.unwrap_or(Standing::Ended);
+                            let standing = door.access.standing_in_doubt(&pass).await;
                             if standing != Standing::Holds {
                                 return frames.leave(page, standing).await;
                             }
@@ -220,12 +222,10 @@ async fn write(
         // What was revoked has ended, unless the store says otherwise.
         let is_doubtful = pass.is_doubtful();
         if is_doubtful || is_late {
-            let unknown = if is_doubtful {
-                Standing::Ended
-            } else {
-                Standing::Holds
+            let standing = match is_doubtful {
+                true => door.access.standing_in_doubt(&pass).await,
+                false => door.access.standing(&pass).await.unwrap_or(Standing::Holds),
             };
-            let standing = door.access.standing(&pass).await.unwrap_or(unknown);
             if standing != Standing::Holds {
                 return frames.leave(page, standing).await;
             }
@@ -410,12 +410,15 @@ impl Frames {
     }
     /// The last words of a stream whose pass holds no longer.
     async fn leave(&mut self, mut page: impl Page, standing: Standing) -> Result<(), Cut> {
-        if standing == Standing::RoleChanged {
-            return self.part(page, ROLE_CHANGED).await;
+        match standing {
+            Standing::RoleChanged => self.part(page, ROLE_CHANGED).await,
+            Standing::Unknown => self.part(page, NO_STORE).await,
+            Standing::Holds | Standing::Ended => {
+                page.end_access(&mut self.buffer);
+                self.flush().await;
+                Ok(())
+            }
         }
-        page.end_access(&mut self.buffer);
-        self.flush().await;
-        Ok(())
     }
 }
 

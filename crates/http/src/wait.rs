@@ -181,7 +181,7 @@ impl OpenWait {
                 biased;
                 () = &mut time_up => return Ok(None),
                 () = &mut stopped => return Ok(None),
-                () = pass.doubt() => renew(door, awaited, &mut pass, Standing::Ended).await?,
+                () = pass.doubt() => renew(door, awaited, &mut pass, Standing::Unknown).await?,
                 () = &mut beat => {
                     renew(door, awaited, &mut pass, Standing::Holds).await?;
                     beat.as_mut().reset(Instant::now() + heartbeat);

@@ -6,6 +6,7 @@ use axum::body::Body;
 use http::Method;
 use serde_json::{Value, json};
 use toolgate_access::{Auth, Maker, SessionLimits};
+use toolgate_engine::revocation::Revoked;
 use toolgate_testkit_http::client::{Client, Stream, Told};
 use toolgate_testkit_http::world::OPERATOR;
 
@@ -577,4 +578,22 @@ async fn the_link_of_a_start_opens_a_session_that_hangs_on_no_key() {
             .expect(204);
     }
     assert!(browser.is_signed_in().await);
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_cuts_a_doubtful_stream_and_ends_no_access() {
+    let world = World::new().await;
+    let space = world.backend().post("/v1/spaces", json!({})).await.expect(201);
+    let id = space["id"].as_str().unwrap();
+    let mut stream = world.backend().follow(&format!("/v1/spaces/{id}/events")).await;
+    world.faults.refuse(Some("space"));
+    let revoked = Revoked::Space(id.parse().unwrap());
+    world.engine.revocations().publish(revoked);
+    let mut told = String::new();
+    while let Some(block) = stream.block().await {
+        told.push_str(&block);
+    }
+    // Whoever is told that access has ended does not come back.
+    assert!(!told.contains("ACCESS_ENDED"), "{told}");
+    assert!(told.contains("the store does not answer"), "{told}");
 }
