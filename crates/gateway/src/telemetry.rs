@@ -12,6 +12,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Directive;
 use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
@@ -96,14 +97,7 @@ fn logs<S>(log: &settings::Log) -> anyhow::Result<impl Layer<S>>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
-    let level = EnvFilter::try_new(&log.level).with_context(|| {
-        format!(
-            "the setting `log.level` is {:?}; expected one like \"info\" or \"info,toolgate_engine=debug\"",
-            log.level
-        )
-    })?;
-    // The MCP library logs whole messages, inputs and outputs of tools included, and codes of sign-ins.
-    let level = level.add_directive("rmcp=error".parse().expect("a directive"));
+    let level = levels(&log.level)?;
     let terminal = std::io::stderr().is_terminal();
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -115,6 +109,34 @@ where
     };
     Ok(layer.with_filter(level))
 }
+
+/// What is logged at the setting `log.level`.
+fn levels(level: &str) -> anyhow::Result<EnvFilter> {
+    let levels = EnvFilter::try_new(level).with_context(|| {
+        format!(
+            "the setting `log.level` is {level:?}; expected one like \"info\" or \"info,toolgate_engine=debug\""
+        )
+    })?;
+    // The MCP library logs whole messages, inputs and outputs of tools included, and codes of sign-ins.
+    let levels = levels.add_directive(directive("rmcp=error"));
+    // Those of data channels warn of what their peers send, which may be anything. Whoever sets a level for one hears it.
+    let is_set = |library: &str| {
+        level
+            .split(',')
+            .any(|part| part.split('=').next() == Some(library))
+    };
+    let quiet = RTC_LIBRARIES.into_iter().filter(|library| !is_set(library));
+    Ok(quiet.fold(levels, |levels, library| {
+        levels.add_directive(directive(&format!("{library}=off")))
+    }))
+}
+
+fn directive(text: &str) -> Directive {
+    text.parse().expect("a directive")
+}
+
+/// Targets of the libraries that data channels are made of.
+const RTC_LIBRARIES: [&str; 4] = ["str0m", "is", "sctp_proto", "dimpl"];
 
 fn exporter(endpoint: &str, service: &str) -> anyhow::Result<SdkTracerProvider> {
     let exporter = opentelemetry_otlp::SpanExporter::builder()
@@ -129,4 +151,24 @@ fn exporter(endpoint: &str, service: &str) -> anyhow::Result<SdkTracerProvider> 
         .with_batch_exporter(exporter)
         .with_resource(Resource::builder().with_service_name(service.to_owned()).build())
         .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(level: &str) -> Vec<String> {
+        let levels = levels(level).unwrap().to_string();
+        levels.split(',').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn libraries_that_log_what_others_send_are_quiet_unless_a_level_is_set_for_them() {
+        for part in ["info", "rmcp=error", "str0m=off", "sctp_proto=off"] {
+            assert!(parts("info").iter().any(|known| known == part), "{part}");
+        }
+        let loud = parts("info,str0m=debug,rmcp=debug");
+        assert!(loud.contains(&"str0m=debug".to_owned()) && !loud.contains(&"str0m=off".to_owned()));
+        assert!(loud.contains(&"rmcp=error".to_owned()), "it logs what tools say");
+    }
 }

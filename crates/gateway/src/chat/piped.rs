@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use anyhow::{Context as _, anyhow, bail};
 use futures_util::StreamExt as _;
+use tokio::signal::unix::{SignalKind, signal};
 use toolgate_client::events::{Event as Body, Status};
 use toolgate_client::{Chunk, Client, Connection, Event, Pause, Reply, RunId, ToolError};
 use toolgate_kernel::tool::Placement;
@@ -33,11 +34,15 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
             Some(Err(refusal))
         });
     }
+    // Before anything is sent, and one for all: no Ctrl-C is lost between two chunks.
+    let mut interrupts = signal(SignalKind::interrupt())?;
     let mut chat = client.chat_stream(request);
     let mut run = None;
+    let mut is_stopping = false;
     loop {
         tokio::select! {
             chunk = chat.next() => match chunk {
+                Some(Ok(Chunk::Started { run, .. })) if is_stopping => return stop(client, run).await,
                 Some(Ok(Chunk::Started { run: started, .. })) => run = Some(started),
                 Some(Ok(Chunk::Event(event))) if flags.json => {
                     // The reader has closed the pipe; the run continues at the gateway.
@@ -55,7 +60,15 @@ pub async fn run(client: &Client, flags: &Chat) -> anyhow::Result<()> {
                 Some(Err(error)) => return Err(flags.explained(error)),
                 None => bail!("the chat stream ended early"),
             },
-            _ = tokio::signal::ctrl_c() => return stop(client, run).await,
+            _ = interrupts.recv() => match run {
+                Some(run) => return stop(client, run).await,
+                None if is_stopping => bail!("interrupted, the message may have started a run"),
+                // The message is on its way: its run is cancelled as soon as its id is known.
+                None => {
+                    is_stopping = true;
+                    eprintln!("stopping, Ctrl-C again leaves without waiting for the gateway");
+                }
+            },
         }
     }
 }
@@ -97,10 +110,8 @@ fn finish(reply: &Reply, json: bool) -> anyhow::Result<()> {
     }
 }
 
-async fn stop(client: &Client, run: Option<RunId>) -> anyhow::Result<()> {
-    if let Some(run) = run {
-        client.runs().cancel(run).await?;
-    }
+async fn stop(client: &Client, run: RunId) -> anyhow::Result<()> {
+    client.runs().cancel(run).await?;
     bail!("interrupted");
 }
 

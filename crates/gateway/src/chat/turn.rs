@@ -182,7 +182,13 @@ impl Turn<'_> {
                 ));
             }
             Chunk::Connection(Connection::Up) => self.screen.note("the gateway answers again"),
-            Chunk::Started { run, space } => (self.run, self.space) = (Some(run), Some(space)),
+            Chunk::Started { run, space } => {
+                (self.run, self.space) = (Some(run), Some(space));
+                // Ctrl-C was pressed before the gateway had answered.
+                if self.stopping {
+                    self.cancel_run().await;
+                }
+            }
             Chunk::Text(words) => self.screen.say(&words),
             Chunk::Event(event) => {
                 self.screen.show(&event, &self.here);
@@ -197,10 +203,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Requests cancellation of the run; its end arrives as an event.
+    /// Requests cancellation of the run, at once or as soon as its id is known; its end arrives as an event.
     async fn cancel(&mut self) {
         self.stopping = true;
         self.screen.note("stopping");
+        self.cancel_run().await;
+    }
+
+    async fn cancel_run(&mut self) {
         if let Some(run) = self.run
             && let Err(error) = self.client.runs().cancel(run).await
         {

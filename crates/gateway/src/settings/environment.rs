@@ -34,6 +34,8 @@ const OPEN_PREFIXES: [&str; 4] = [
     "TOOLGATE_SERVICE_",
     "TOOLGATE_PORT_",
 ];
+/// Most settings that a name may be short for, to suggest them.
+const MEANT_MAX: usize = 3;
 /// Kubernetes sets it to an address such as `tcp://10.0.0.1:8787`. A person who sets it to a number means the port to listen on.
 const KUBERNETES_PORT: &str = "TOOLGATE_PORT";
 
@@ -49,15 +51,36 @@ pub fn check_names(variables: impl IntoIterator<Item = (String, String)>) -> any
     for (name, text) in variables {
         if name.starts_with("TOOLGATE_") && !is_known(&name, &text) {
             let meant = match name.as_str() {
-                KUBERNETES_PORT => Some("TOOLGATE_LISTEN"),
-                name => guess(name, &known),
+                KUBERNETES_PORT => vec!["TOOLGATE_LISTEN"],
+                name => guess(name, &known).map_or_else(|| longer_names(name, &known), |meant| vec![meant]),
             };
-            let hint = meant.map(|meant| format!("did you mean {meant}?"));
-            let hint = hint.unwrap_or_else(|| "`toolgate settings` prints every setting".into());
+            let hint = match meant.split_last() {
+                Some((last, [])) => format!("did you mean {last}?"),
+                Some((last, rest)) => format!("did you mean {} or {last}?", rest.join(", ")),
+                None => "`toolgate settings` prints every setting".into(),
+            };
             bail!("the environment has {name}, which is no setting, {hint}");
         }
     }
     Ok(())
+}
+
+/// The few names that have all words of `name` in their order: `TOOLGATE_MODEL_URL` is short for `TOOLGATE_MODEL_BASE_URL`.
+fn longer_names<'k>(name: &str, known: &[&'k str]) -> Vec<&'k str> {
+    let has_all_words = |known: &str| {
+        let mut there = known.split('_');
+        name.split('_').all(|word| there.any(|other| other == word))
+    };
+    let found: Vec<&str> = known
+        .iter()
+        .copied()
+        .filter(|known| has_all_words(known))
+        .collect();
+    if found.len() <= MEANT_MAX {
+        found
+    } else {
+        Vec::new()
+    }
 }
 
 /// What `file` says, overlaid by the environment. A variable that is set but empty counts as not set.

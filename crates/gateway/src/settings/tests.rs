@@ -232,6 +232,12 @@ fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
         ("TOOLGATE_MODEL_BASEURL", "did you mean TOOLGATE_MODEL_BASE_URL?"),
         ("TOOLGATE_HTP_ORIGINS", "did you mean TOOLGATE_HTTP_ORIGINS?"),
         ("TOOLGATE_NOAUTH", "did you mean TOOLGATE_NO_AUTH?"),
+        ("TOOLGATE_MODEL_URL", "did you mean TOOLGATE_MODEL_BASE_URL?"),
+        ("TOOLGATE_ORIGINS", "did you mean TOOLGATE_HTTP_ORIGINS?"),
+        (
+            "TOOLGATE_API_KEY",
+            "did you mean TOOLGATE_EMBEDDINGS_API_KEY, TOOLGATE_IMAGES_API_KEY or TOOLGATE_MODEL_API_KEY?",
+        ),
         ("TOOLGATE_NONSENSE", "`toolgate settings`"),
     ] {
         let told = check(name).expect_err("is no setting");

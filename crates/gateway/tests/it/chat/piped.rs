@@ -3,12 +3,14 @@
 use std::io::{BufRead as _, Write as _};
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use toolgate_testkit::model_script;
 use toolgate_testkit::model_server::ModelServer;
 
 use super::chat;
-use crate::harness::{binary, gateway};
+use crate::harness::{LOOK, binary, gateway, soon};
 
 /// Runs it with this on standard input.
 async fn with_input(mut command: Command, input: &str) -> Output {
@@ -224,4 +226,47 @@ async fn what_it_waits_for_is_said_on_standard_error() {
         });
         assert_eq!(said.await.unwrap().trim(), words);
     }
+}
+
+/// Whether a process has asked to be told of Ctrl-C.
+fn hears_ctrl_c(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.expect("Linux").trim(), 16).expect("a mask");
+    (caught >> (Signal::INT.as_raw() - 1)) & 1 == 1
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ctrl_c_before_the_gateway_has_answered_cancels_the_run_that_it_starts() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let mut child = tokio::process::Command::from(chat(&gateway))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the binary starts");
+    gateway.signal(Signal::STOP);
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"text:9 hold:4").await.expect("it reads");
+    drop(stdin);
+    let pid = child.id().expect("it runs");
+    soon("a listener", async {
+        while !hears_ctrl_c(pid) {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+    let to = Pid::from_raw(pid.cast_signed()).expect("a process id");
+    kill_process(to, Signal::INT).expect("it runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let line = soon("a line on standard error", lines.next_line()).await;
+    assert!(line.unwrap().unwrap().starts_with("stopping"));
+    gateway.signal(Signal::CONT);
+    assert_eq!(soon("its end", child.wait()).await.unwrap().code(), Some(1));
+    let runs = gateway.api().get("/v1/runs").await;
+    let run = runs.body["runs"][0]["id"].as_str().expect("a run").to_owned();
+    soon("the end of the run", gateway.api().finished(&run)).await;
+    let ended = gateway.api().get(&format!("/v1/runs/{run}")).await;
+    assert_eq!(ended.text("status"), "cancelled");
 }

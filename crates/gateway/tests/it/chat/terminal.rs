@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use rustix::process::Signal;
 use toolgate_testkit::model_server::ModelServer;
 
 use super::chat;
@@ -48,6 +49,24 @@ async fn ctrl_c_stops_the_agent_and_not_the_program() {
     assert!(pty.ended().success());
     let history = std::fs::read_to_string(home.path().join(".local/state/toolgate/chat-history")).unwrap();
     assert!(history.contains("call:clock text:2"), "{history}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ctrl_c_before_the_gateway_has_answered_stops_the_agent_too() {
+    let models = ModelServer::start().await;
+    let gateway = gateway(&models).await;
+    let home = tempfile::tempdir().unwrap();
+    let mut pty = at_prompt(&gateway, home.path(), &[]);
+    gateway.signal(Signal::STOP);
+    pty.enter("text:9 hold:4");
+    pty.see("waiting for the model …");
+    pty.press(CTRL_C);
+    pty.see("stopping");
+    gateway.signal(Signal::CONT);
+    pty.see("cancelled");
+    pty.see(PROMPT);
+    pty.enter("/quit");
+    assert!(pty.ended().success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
