@@ -3,7 +3,8 @@
 //! The decision in the log says that it is remembered; the record here is what counts afterwards, and what is listed and
 //! revoked. It is written after the log and before the decision is acknowledged, and again whenever a run in memory has
 //! a remembered decision without one, so a crash between the two writes loses nothing that was acknowledged. A revoked
-//! consent stays as a mark, so that an older decision cannot bring it back.
+//! consent stays as a mark, so that an older decision cannot bring it back. Marks are bounded too: the oldest ones are dropped
+//! for a moment before which no decision counts that has no record.
 
 use std::sync::Arc;
 
@@ -20,11 +21,14 @@ use crate::record_updater::RecordUpdater;
 use crate::records::{Amendment, Change, Expected, Listing, Owner, Record, RecordSet, Records};
 use crate::store::StoreError;
 
-/// Most consents of one space, revoked ones included. One more takes the place of the oldest that counts, whose tool asks
-/// again. Revoked ones stay, since without its mark an older decision would count again: where there are no others, a new
-/// yes is for its call alone.
+/// Most consents of one space, revoked ones included. One more takes the place of the one that was revoked first; where none
+/// was revoked, of the oldest, whose tool asks again.
 pub const CONSENTS_MAX: usize = 1_000;
 pub(crate) const KIND: &str = "consent";
+/// Id of the one record that is no consent: [`Forgotten`].
+const FORGOTTEN: &str = "forgotten";
+/// Most records of one space.
+const RECORDS_MAX: usize = CONSENTS_MAX + 1;
 /// Hex digits of each half of an id.
 const ID_DIGITS: usize = 20;
 
@@ -158,81 +162,59 @@ impl Consents {
         of: Option<(&AgentName, &ToolName)>,
     ) -> Result<Vec<ConsentRecord>, StoreError> {
         let prefix = of.map(|(agent, tool)| prefix(agent, tool)).unwrap_or_default();
-        let listing = Listing {
-            prefix,
-            after: None,
-            limit: CONSENTS_MAX,
-        };
-        let records = self.records().list_records(set, listing).await?;
+        let records = self.all(set, prefix).await?;
         let consents = records.into_iter().filter_map(ConsentRecord::read);
         Ok(consents.filter(|consent| consent.revoked_at.is_none()).collect())
     }
 
+    /// The records of consents whose ids begin so.
+    async fn all(&self, set: RecordSet, prefix: String) -> Result<Vec<Record>, StoreError> {
+        let listing = Listing {
+            prefix,
+            after: None,
+            limit: RECORDS_MAX,
+        };
+        let mut records = self.records().list_records(set, listing).await?;
+        records.retain(|record| record.id != FORGOTTEN);
+        Ok(records)
+    }
+
     /// Stores a consent unless a newer one stands in its place, or it was revoked since.
     pub async fn remember(&self, set: RecordSet, consent: ConsentRecord) -> Result<(), StoreError> {
-        let read = || async {
-            let known = self.records().record(set, &consent.id).await?;
-            let room = match known.is_none() && self.is_full(set).await? {
-                true => self.oldest(set).await?.map_or(Room::Lacks, Room::InPlaceOf),
-                false => Room::Is,
-            };
-            Ok((known, room))
-        };
-        let decide = |(known, room): (Option<Record>, Room)| {
-            let version = known.as_ref().map(|record| record.version);
-            let stands = known.and_then(ConsentRecord::read);
-            if stands.is_some_and(|stands| stands.outlasts(&consent)) {
-                return Ok((Amendment::default(), ()));
-            }
-            let mut changes = match room {
-                Room::Lacks => {
-                    tracing::warn!(
-                        ?set,
-                        "a yes is not remembered: the space has too many revoked ones"
-                    );
-                    return Ok((Amendment::default(), ()));
-                }
-                Room::InPlaceOf(oldest) => vec![Change::Remove(oldest)],
-                Room::Is => Vec::new(),
-            };
-            changes.push(consent.change());
-            let expected = vec![Expected {
-                id: consent.id.clone(),
-                version,
-            }];
-            Ok::<_, StoreError>((
-                Amendment {
-                    expected,
-                    changes,
-                    ..Amendment::default()
-                },
-                (),
-            ))
-        };
+        let read = || self.place_of(set, &consent);
+        let decide = |place: Place| Ok::<_, StoreError>((place.amendment(&consent), ()));
         self.updater.update(set, consent.given_at, read, decide).await
     }
 
-    async fn is_full(&self, set: RecordSet) -> Result<bool, StoreError> {
-        let (count, _) = self.records().records_size(set).await?;
-        Ok(count >= CONSENTS_MAX as u64)
+    /// What stands in the way of a consent.
+    async fn place_of(&self, set: RecordSet, consent: &ConsentRecord) -> Result<Place, StoreError> {
+        let forgotten = self.records().record(set, FORGOTTEN).await?;
+        let known = self.records().record(set, &consent.id).await?;
+        let leaving = match known {
+            Some(_) => Vec::new(),
+            None => self.leaving(set, forgotten.is_some()).await?,
+        };
+        Ok(Place {
+            known,
+            forgotten,
+            leaving,
+        })
     }
 
-    /// The consent that goes when there is no room: one that cannot be read, or the oldest that counts.
-    async fn oldest(&self, set: RecordSet) -> Result<Option<String>, StoreError> {
-        let listing = Listing {
-            limit: CONSENTS_MAX,
-            ..Listing::default()
-        };
-        let records = self.records().list_records(set, listing).await?;
-        let ages = records.into_iter().filter_map(|record| {
-            let (id, updated) = (record.id.clone(), record.updated);
-            match ConsentRecord::read(record) {
-                Some(consent) if consent.revoked_at.is_some() => None,
-                Some(consent) => Some(((true, consent.given_at), id)),
-                None => Some(((false, updated), id)),
-            }
-        });
-        Ok(ages.min().map(|(_, id)| id))
+    /// The consents that go so that there is room for one more: those that cannot be read, then those that were revoked
+    /// first, then the oldest.
+    async fn leaving(&self, set: RecordSet, has_forgotten: bool) -> Result<Vec<Leaving>, StoreError> {
+        let (count, _) = self.records().records_size(set).await?;
+        let consents = count.saturating_sub(u64::from(has_forgotten));
+        let excess = (consents + 1).saturating_sub(CONSENTS_MAX as u64);
+        if excess == 0 {
+            return Ok(Vec::new());
+        }
+        let records = self.all(set, String::new()).await?;
+        let mut leaving: Vec<Leaving> = records.into_iter().map(Leaving::of).collect();
+        leaving.sort();
+        leaving.truncate(usize::try_from(excess).unwrap_or(usize::MAX));
+        Ok(leaving)
     }
 
     /// Revokes a consent that `may` allows; false when there is none.
@@ -272,14 +254,110 @@ impl Consents {
     }
 }
 
-/// Whether one more consent fits into a space.
-enum Room {
-    /// It does.
-    Is,
-    /// If this one goes.
-    InPlaceOf(String),
-    /// All of them are marks of revoked ones.
-    Lacks,
+/// Stands for the marks of revoked consents that were dropped. Stored: members may be added with a default, never renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+struct Forgotten {
+    /// When the last of them was revoked. A decision of then or before that has no record may be one of theirs.
+    until: Time,
+}
+
+/// A consent that has to go, in the order in which they do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Leaving {
+    /// It cannot be read.
+    Broken { id: String },
+    /// It is a mark.
+    Revoked { at: Time, id: String },
+    /// It counts.
+    Given { at: Time, id: String },
+}
+
+impl Leaving {
+    fn of(record: Record) -> Self {
+        let id = record.id.clone();
+        match ConsentRecord::read(record) {
+            None => Self::Broken { id },
+            Some(consent) => match consent.revoked_at {
+                Some(at) => Self::Revoked { at, id },
+                None => {
+                    let at = consent.given_at;
+                    Self::Given { at, id }
+                }
+            },
+        }
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Self::Broken { id } | Self::Revoked { id, .. } | Self::Given { id, .. } => id,
+        }
+    }
+
+    fn revoked_at(&self) -> Option<Time> {
+        match self {
+            Self::Revoked { at, .. } => Some(*at),
+            Self::Broken { .. } | Self::Given { .. } => None,
+        }
+    }
+}
+
+/// Where a consent is to be stored.
+struct Place {
+    /// What stands there.
+    known: Option<Record>,
+    forgotten: Option<Record>,
+    leaving: Vec<Leaving>,
+}
+
+impl Place {
+    /// Stores the consent; nothing if it does not count any more.
+    fn amendment(self, consent: &ConsentRecord) -> Amendment {
+        let version = |record: &Option<Record>| record.as_ref().map(|record| record.version);
+        let expect = |id: &str, record| Expected {
+            id: id.to_owned(),
+            version: version(record),
+        };
+        // The second one too where nothing changes in it: a mark may be dropped between two reads.
+        let expected = vec![
+            expect(&consent.id, &self.known),
+            expect(FORGOTTEN, &self.forgotten),
+        ];
+        let forgotten = self.forgotten.map(read_forgotten);
+        let is_ended = match self.known.and_then(ConsentRecord::read) {
+            Some(stands) => stands.outlasts(consent),
+            None => forgotten.is_some_and(|forgotten| consent.given_at <= forgotten.until),
+        };
+        if is_ended {
+            return Amendment::default();
+        }
+        let mut changes: Vec<Change> = self
+            .leaving
+            .iter()
+            .map(|leaving| Change::Remove(leaving.id().to_owned()))
+            .collect();
+        let dropped = self.leaving.iter().filter_map(Leaving::revoked_at).max();
+        if let Some(until) = dropped {
+            let forgotten = Forgotten { until }.max(forgotten.unwrap_or_default());
+            let body = serde_json::to_value(forgotten).expect("a moment is JSON");
+            changes.push(put(FORGOTTEN.to_owned(), body.into()));
+        }
+        changes.push(consent.change());
+        Amendment {
+            expected,
+            changes,
+            ..Amendment::default()
+        }
+    }
+}
+
+/// One that cannot be read counts as written when it was: nothing older comes back.
+fn read_forgotten(record: Record) -> Forgotten {
+    record.body.read().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the stored moment before which no decision counts cannot be read");
+        Forgotten {
+            until: record.updated,
+        }
+    })
 }
 
 /// The remembered decisions of a run, as the consents that they are.

@@ -443,29 +443,22 @@ async fn a_space_keeps_so_many_consents_and_one_that_cannot_be_read_holds_nothin
     assert_eq!(records.records_size(set).await.unwrap().0, CONSENTS_MAX as u64);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_full_space_forgets_the_oldest_yes_and_never_that_one_was_revoked() {
-    let records = Arc::new(MemoryStore::new());
-    let world = World::with(Setup {
-        records: records.clone(),
-        ..setup(json!("first-in-space"))
-    })
-    .await;
-    let space = space(&world).await;
-    let set = RecordSet {
-        project: project(),
-        owner: Owner::Space(space),
-        kind: "consent",
-    };
-    let revoked = asks(&world, space, Some(ADA)).await.unwrap();
-    approve(&world, revoked, member(ADA)).await;
-    let sample = consents(&world, space).await.remove(0);
-    let fill = async |count: usize, revoked: bool| {
+/// The consents of a space, with others beside them that no call is for.
+struct Shelf {
+    records: Arc<MemoryStore>,
+    set: RecordSet,
+    sample: ConsentRecord,
+}
+
+impl Shelf {
+    /// Adds consents of other tools, given and revoked at these times.
+    async fn fill(&self, count: usize, given_at: Time, revoked_at: Option<Time>) {
         let filler = |number: usize| {
             let consent = ConsentRecord {
                 tool: format!("other_{number}").parse().unwrap(),
-                revoked_at: revoked.then_some(Time(1)),
-                ..sample.clone()
+                given_at,
+                revoked_at,
+                ..self.sample.clone()
             };
             let body = serde_json::to_value(&consent).unwrap().into();
             put(format!("consent_{number:05}"), body)
@@ -474,39 +467,116 @@ async fn a_full_space_forgets_the_oldest_yes_and_never_that_one_was_revoked() {
             changes: (0..count).map(filler).collect(),
             ..Amendment::default()
         };
-        records.amend_records(set, amendment, Time(0)).await.unwrap();
-    };
-    world.clock.jump(1_000);
-    assert!(
-        world
-            .engine
-            .revoke_consent(project(), space, &sample.id, |_| true)
+        self.records
+            .amend_records(self.set, amendment, Time(0))
             .await
-            .unwrap()
-    );
+            .unwrap();
+    }
+
+    async fn has(&self, id: &str) -> bool {
+        self.records.record(self.set, id).await.unwrap().is_some()
+    }
+
+    async fn size(&self) -> usize {
+        self.records.records_size(self.set).await.unwrap().0 as usize
+    }
+}
+
+/// A space where Ada's yes was revoked: the question that she answered, and the mark.
+async fn revoked_yes(records: Arc<MemoryStore>, world: &World, space: SpaceId) -> (ApprovalId, Shelf) {
+    let approval = asks(world, space, Some(ADA)).await.unwrap();
+    approve(world, approval, member(ADA)).await;
+    let sample = consents(world, space).await.remove(0);
+    world.clock.jump(1_000);
+    let revoked = world
+        .engine
+        .revoke_consent(project(), space, &sample.id, |_| true);
+    assert!(revoked.await.unwrap());
     world.rest().await;
-    fill(CONSENTS_MAX - 1, false).await;
-    let again = asks(&world, space, Some(ADA)).await.unwrap();
-    approve(&world, again, member(BOB)).await;
-    let size = async || records.records_size(set).await.unwrap().0;
-    assert_eq!(size().await, CONSENTS_MAX as u64);
-    let mark = records.record(set, &sample.id).await.unwrap();
-    assert!(
-        mark.is_some(),
-        "a decision of before must find that it was revoked"
-    );
-    assert_eq!(asks(&world, space, Some(ADA)).await, None, "the new yes counts");
-    // Nothing but marks: a yes is for its call alone then.
-    let clear = Amendment {
-        changes: vec![Change::Clear],
-        ..Amendment::default()
+    let set = RecordSet {
+        project: project(),
+        owner: Owner::Space(space),
+        kind: "consent",
     };
-    records.amend_records(set, clear, Time(0)).await.unwrap();
-    fill(CONSENTS_MAX, true).await;
-    let once = asks(&world, space, Some(ADA)).await.unwrap();
-    approve(&world, once, member(BOB)).await;
-    assert_eq!(size().await, CONSENTS_MAX as u64);
-    assert!(asks(&world, space, Some(ADA)).await.is_some());
+    let shelf = Shelf { records, set, sample };
+    (approval, shelf)
+}
+
+/// Ada answers again as she did: the run is read from its log, with the remembered yes in it.
+async fn answer_again(world: &World, approval: ApprovalId) {
+    let same = world
+        .engine
+        .decide(approval, Decision::Approve(None), member(ADA));
+    assert!(same.await.unwrap().remembered);
+    world.rest().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_space_full_of_revoked_yeses_remembers_another_and_revives_none() {
+    let records = Arc::new(MemoryStore::new());
+    let world = World::with(Setup {
+        records: records.clone(),
+        ..setup(json!("first-in-space"))
+    })
+    .await;
+    let space = space(&world).await;
+    let (old, shelf) = revoked_yes(records, &world, space).await;
+    world.clock.jump(1_000);
+    // The mark is the oldest: it goes first.
+    let later = Time(shelf.sample.given_at.0 + 2_000);
+    shelf.fill(CONSENTS_MAX - 1, later, Some(later)).await;
+    let approval = asks(&world, space, Some(ADA)).await.unwrap();
+    approve(&world, approval, member(BOB)).await;
+    assert_eq!(asks(&world, space, Some(ADA)).await, None, "the new yes counts");
+    assert!(!shelf.has(&shelf.sample.id).await, "there was no other room");
+    let known = consents(&world, space).await;
+    answer_again(&world, old).await;
+    assert_eq!(consents(&world, space).await, known, "nothing came back");
+    // Again and again: the number of records stays, and each new yes counts.
+    for person in [ADA, BOB] {
+        let mine = consents(&world, space).await.remove(0);
+        world.clock.jump(1_000);
+        let revoked = world.engine.revoke_consent(project(), space, &mine.id, |_| true);
+        assert!(revoked.await.unwrap());
+        world.clock.jump(1_000);
+        let approval = asks(&world, space, Some(ADA)).await.unwrap();
+        approve(&world, approval, member(person)).await;
+        assert_eq!(asks(&world, space, Some(ADA)).await, None);
+        assert_eq!(
+            shelf.size().await,
+            CONSENTS_MAX + 1,
+            "with the one that is no consent"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_space_drops_revoked_yeses_first_and_then_the_oldest() {
+    let records = Arc::new(MemoryStore::new());
+    let world = World::with(Setup {
+        records: records.clone(),
+        ..setup(json!("first-in-space"))
+    })
+    .await;
+    let space = space(&world).await;
+    let (old, shelf) = revoked_yes(records, &world, space).await;
+    // All of these count, and are older than the mark.
+    shelf.fill(CONSENTS_MAX - 1, Time(1), None).await;
+    world.clock.jump(1_000);
+    let approval = asks(&world, space, Some(ADA)).await.unwrap();
+    approve(&world, approval, member(BOB)).await;
+    assert!(!shelf.has(&shelf.sample.id).await);
+    assert_eq!(consents(&world, space).await.len(), CONSENTS_MAX);
+    answer_again(&world, old).await;
+    assert!(!shelf.has(&shelf.sample.id).await, "it was revoked");
+    // No mark is left: the oldest goes.
+    world.clock.jump(1_000);
+    let run = say(&world, space, Some(ADA), "call:board").await.run_id.unwrap();
+    let asked = call_of(&world, run).await.1.unwrap();
+    let yes = world.engine.decide(asked, Decision::Approve(None), member(BOB));
+    assert!(yes.await.unwrap().remembered);
+    assert_eq!(consents(&world, space).await.len(), CONSENTS_MAX);
+    assert!(!shelf.has("consent_00000").await);
 }
 
 #[test]
