@@ -304,7 +304,10 @@ impl Driver {
             if self.under_way.is_empty() && !self.waits_for_step() {
                 match self.inner.active.leave(self.id, &mut self.letters) {
                     Some(letter) => pending = self.open(letter),
-                    None => return self.depart().await,
+                    None => {
+                        self.seat.left();
+                        return self.depart().await;
+                    }
                 }
                 continue;
             }
@@ -585,8 +588,10 @@ impl Driver {
                 // Work is left: whoever looks for some finds it.
                 false => 1,
             };
-            // Lost or not, the lease ends with this process at the latest, and what was looked at is looked at again.
-            let _ = self.inner.store.release(self.id, self.epoch, wakes).await;
+            if let Err(error) = self.inner.store.release(self.id, self.epoch, wakes).await {
+                // The row may still name this node, and then no other node looks at the run: this one has to, soon.
+                return tracing::warn!(run = %self.id, %error, "the lease of a run was not given back; trying again");
+            }
             if !is_done && self.inner.is_stopping() {
                 self.inner.hand_over(self.id);
             }
@@ -601,6 +606,8 @@ pub(crate) struct Seat {
     inner: Arc<Inner>,
     id: RunId,
     released: bool,
+    /// Letters no longer come here, and the next one may have brought the run to memory again.
+    is_out: bool,
     /// Its seat among the runs at work; none while it only handles letters.
     permit: Option<Permit>,
 }
@@ -611,6 +618,7 @@ impl Seat {
             inner,
             id,
             released: false,
+            is_out: false,
             permit,
         }
     }
@@ -627,6 +635,10 @@ impl Seat {
         }
         self.permit.is_some()
     }
+    /// The run was taken out of those in memory.
+    fn left(&mut self) {
+        self.is_out = true;
+    }
     /// Gives the place up in order.
     pub fn release(&mut self) {
         self.released = true;
@@ -635,7 +647,9 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.inner.active.remove(self.id);
+        if !self.is_out {
+            self.inner.active.remove(self.id);
+        }
         if !self.released {
             self.inner.adrift(self.id);
         }

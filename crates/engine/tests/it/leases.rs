@@ -1,10 +1,11 @@
 //! Runs that change hands: after a stop, a crash, or a worker that was thought dead.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use toolgate_engine::intake::{PostError, Posted, Submission};
-use toolgate_engine::store::{Append, LeaseWrite, RunFilter, RunWrite, StoreError};
+use toolgate_engine::store::{Append, LeaseWrite, RunFilter, RunWrite, Runs, StoreError};
 use toolgate_kernel::event::{Event, Status, StepStart};
 use toolgate_kernel::id::{NodeId, SpaceId};
 use toolgate_kernel::json::Json;
@@ -58,7 +59,7 @@ async fn messages_on_two_nodes_at_once_start_one_run() {
         limit: 9,
         ..RunFilter::default()
     };
-    let runs = first.store.runs(first.project, filter).await.unwrap();
+    let runs = first.store.runs(first.project, filter).await.unwrap().runs;
     assert_eq!(
         runs.len(),
         2,
@@ -160,4 +161,35 @@ async fn a_worker_that_lost_its_lease_cannot_write() {
         .filter(|(_, event)| matches!(event, Event::RunFinish(_)))
         .count();
     assert_eq!(finishes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_could_not_be_given_back_is_given_back_later() {
+    /// Longer than the time limit of the call that the run waits for.
+    const SOON: Duration = Duration::from_secs(120);
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), 1, 0));
+    let world = World::with(Setup {
+        store: store.clone(),
+        ..Setup::default()
+    })
+    .await;
+    let run = world.say("call:ask").await.run_id.unwrap();
+    world.until_status(run, Status::WaitingTool).await;
+    world.rest().await;
+    // A node that died with the lease of a run that only waits: this one claims it, and has nothing to write.
+    let dead = NodeId::new(Uuid::from_u128(9));
+    store.claim(run, dead, world.now()).await.unwrap().unwrap();
+    store.refuse(Some("release"));
+    let own = NodeId::new(Uuid::from_u128(1));
+    let held = async {
+        while store.run(run).await.unwrap().unwrap().node != Some(own) || world.engine.active_runs() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(SOON, held)
+        .await
+        .expect("it is claimed, and left");
+    store.refuse(None);
+    let end = tokio::time::timeout(SOON, world.finish(run)).await;
+    assert_eq!(end.expect("its deadline is kept").status, Status::Completed);
 }
