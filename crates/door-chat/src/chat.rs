@@ -55,6 +55,7 @@ pub(crate) async fn last_run(
     };
     let runs = door.engine.runs(who.project, filter).await?;
     Ok(runs
+        .runs
         .into_iter()
         .find(|run| run.agent == *agent && run.parent.is_none() && run.tool.is_none()))
 }

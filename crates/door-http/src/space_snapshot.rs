@@ -50,18 +50,16 @@ async fn snapshot(door: &Shared, who: &Principal, space: SpaceId, floor: Seq) ->
     let record = door.access.space(who, space).await?;
     let reader = door.access.decider(who, space).await?;
     let mut runs = Vec::new();
-    for status in Status::OPEN {
-        let filter = RunFilter {
-            space: Some(space),
-            status: Some(status),
-            limit: RUNS_MAX,
-            ..RunFilter::default()
-        };
-        for run in door.engine.runs(who.project, filter).await? {
-            let state = CountedState::read(door, who, run.id, &reader).await?;
-            let body = RunBody::read(door, run, &state, &reader).await?;
-            runs.push(serde_json::to_value(body).expect("a run has text keys"));
-        }
+    let filter = RunFilter {
+        space: Some(space),
+        statuses: Status::OPEN.to_vec(),
+        limit: RUNS_MAX,
+        ..RunFilter::default()
+    };
+    for run in door.engine.runs(who.project, filter).await?.runs {
+        let state = CountedState::read(door, who, run.id, &reader).await?;
+        let body = RunBody::read(door, run, &state, &reader).await?;
+        runs.push(serde_json::to_value(body).expect("a run has text keys"));
     }
     Ok(json!({
         "seq": seq,

@@ -88,7 +88,7 @@ impl Following {
         loop {
             tokio::select! {
                 biased;
-                () = self.pass.doubt() => self.renew(Standing::Ended).await?,
+                () = self.pass.doubt() => self.renew(Standing::Unknown).await?,
                 () = tokio::time::sleep_until(self.beat) => {
                     self.renew(Standing::Holds).await?;
                     self.beat = Instant::now() + self.door.settings.heartbeat;

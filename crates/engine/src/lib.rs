@@ -43,6 +43,7 @@ pub mod workspace;
 mod agent_warnings;
 mod agents;
 mod blocking;
+mod call_tools;
 mod definitions;
 mod deliver;
 mod directory;
@@ -85,6 +86,7 @@ use toolgate_kernel::tool::Decider;
 use agents::Agents;
 use blocking::BlockingPool;
 use bus::{Bus, BusHealth};
+use call_tools::CallTools;
 use clock::Clock;
 use consents::Consents;
 use deliver::Active;
@@ -102,6 +104,7 @@ use store::{Store, StoreError};
 
 pub use agents::AgentError;
 pub use blocking::TooManyWait;
+pub use call_tools::CallTool;
 pub use intake::RESULT_BYTES_UNCHECKED;
 pub use overflow::OUTPUT_BYTES_MAX;
 pub use post::default_agent;
@@ -174,6 +177,7 @@ struct Inner {
     seats: Seats,
     model_calls: Arc<Queue>,
     open_calls: OpenCalls,
+    call_tools: CallTools,
     revocations: Revocations,
     readiness: readiness::Readiness,
     blocking: BlockingPool,
@@ -240,6 +244,7 @@ impl Engine {
             seats,
             model_calls,
             open_calls: OpenCalls::default(),
+            call_tools: CallTools::default(),
             revocations: Revocations::default(),
             readiness: readiness::Readiness::default(),
             blocking: BlockingPool::new(),
@@ -277,9 +282,14 @@ impl Engine {
         self.inner.bus.health()
     }
 
-    /// How many nodes were heard lately, this one included.
-    pub fn nodes(&self) -> usize {
-        1 + self.inner.bus.others(self.inner.settings.node).len()
+    /// How many nodes there are, this one included: those that the bus has heard lately, or those whose heartbeat the store has
+    /// while the bus is away.
+    pub async fn nodes(&self) -> Result<u64, StoreError> {
+        if self.inner.bus.health() == BusHealth::Away {
+            let living = self.inner.store.live_nodes(self.inner.clock.now()).await?;
+            return Ok(living.max(1));
+        }
+        Ok(1 + self.inner.bus.others(self.inner.settings.node).len() as u64)
     }
 
     /// How many runs are in this process's memory: those with work under way, not those that only wait.

@@ -130,25 +130,23 @@ impl Engine {
         project: ProjectId,
         is_it: &impl Fn(&RunRecord) -> bool,
     ) -> Result<usize, IntakeError> {
-        let mut cancelled = 0;
-        for status in Status::OPEN {
-            let mut before = None;
-            loop {
-                let filter = RunFilter {
-                    status: Some(status),
-                    limit: CANCELLED_AT_ONCE,
-                    before,
-                    ..RunFilter::default()
-                };
-                let open = self.inner.store.runs(project, filter).await?;
-                let Some(last) = open.last() else { break };
-                before = Some(last.id);
-                for run in open.iter().filter(|run| is_it(run)) {
-                    self.cancel(run.id).await?;
-                    cancelled += 1;
-                }
+        let (mut cancelled, mut before) = (0, None);
+        loop {
+            let filter = RunFilter {
+                statuses: Status::OPEN.to_vec(),
+                limit: CANCELLED_AT_ONCE,
+                before,
+                ..RunFilter::default()
+            };
+            let open = self.inner.store.runs(project, filter).await?;
+            for run in open.runs.iter().filter(|run| is_it(run)) {
+                self.cancel(run.id).await?;
+                cancelled += 1;
+            }
+            before = open.next;
+            if before.is_none() {
+                return Ok(cancelled);
             }
         }
-        Ok(cancelled)
     }
 }

@@ -10,7 +10,7 @@ use toolgate_kernel::tool::Decider;
 
 use crate::Engine;
 use crate::store::{
-    AskingFilter, LogPage, LogRange, Pages, RecentFilter, RunFilter, RunRecord, RunTree, StoreError,
+    AskingFilter, LogPage, LogRange, Pages, RecentFilter, RunFilter, RunPage, RunRecord, RunTree, StoreError,
 };
 
 /// What a run asks people.
@@ -56,7 +56,7 @@ impl Engine {
         self.inner.store.run(run).await
     }
     /// The rows of a project's runs that fit `filter`, newest first.
-    pub async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+    pub async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<RunPage, StoreError> {
         self.inner.store.runs(project, filter).await
     }
     /// The rows of a project's runs that fit `filter`, those that changed last first, and how many there are.
@@ -112,11 +112,7 @@ impl Engine {
         self.inner.readiness.get(self.inner.store.ready()).await
     }
     /// Rows of a project's runs that may wait for a person, newest first.
-    pub async fn asking(
-        &self,
-        project: ProjectId,
-        filter: AskingFilter,
-    ) -> Result<Vec<RunRecord>, StoreError> {
+    pub async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<RunPage, StoreError> {
         self.inner.store.asking(project, filter).await
     }
     /// The questions of a run that nobody has answered. Only the step under way can have any: its part of the log is

@@ -159,28 +159,24 @@ impl Engine {
         let Some(record) = self.inner.store.space(space).await? else {
             return Ok(());
         };
-        for status in Status::OPEN {
-            let mut before = None;
-            loop {
-                let filter = RunFilter {
-                    space: Some(space),
-                    status: Some(status),
-                    before,
-                    limit: OPEN_RUNS_PAGE,
-                    ..RunFilter::default()
-                };
-                let runs = self.inner.store.runs(record.project, filter).await?;
-                before = runs.last().map(|run| run.id);
-                let is_last = runs.len() < OPEN_RUNS_PAGE;
-                for run in runs {
-                    self.end_work_in(&run, member).await?;
-                }
-                if is_last {
-                    break;
-                }
+        let mut before = None;
+        loop {
+            let filter = RunFilter {
+                space: Some(space),
+                statuses: Status::OPEN.to_vec(),
+                before,
+                limit: OPEN_RUNS_PAGE,
+                ..RunFilter::default()
+            };
+            let open = self.inner.store.runs(record.project, filter).await?;
+            for run in open.runs {
+                self.end_work_in(&run, member).await?;
+            }
+            before = open.next;
+            if before.is_none() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     async fn end_work_in(&self, run: &RunRecord, member: EntityId) -> Result<(), StoreError> {

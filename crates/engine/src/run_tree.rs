@@ -54,7 +54,7 @@ impl Inner {
             limit: CHILDREN_MAX,
             ..RunFilter::default()
         };
-        self.store.runs(project, filter).await
+        Ok(self.store.runs(project, filter).await?.runs)
     }
 
     /// Starts a run for a call of another; nothing happens when it is there.

@@ -23,8 +23,8 @@ pub use retention::{
     DELETED_KNOWN, Deleted, FoundEntries, LogPlace, LooseSpaces, Retention, Trim, TrimLimit, Trimmed,
 };
 pub use runs::{
-    AskingFilter, LANES, NODE_LEASE, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
-    TITLE_CHARS_MAX, Wake,
+    AskingFilter, LANES, LookedAtMax, NODE_LEASE, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunPage,
+    RunRecord, RunTree, Runs, TITLE_CHARS_MAX, Wake,
 };
 
 use async_trait::async_trait;

@@ -91,14 +91,18 @@ fn dial(store: PostgresAddress) -> Dial {
     })
 }
 
-/// Divides the rate limits by the nodes that are there, until `stop` fires.
+/// Divides the rate limits by the nodes that are there, until `stop` fires. While neither bus nor store tell, by as many as before.
 pub async fn share_rates(shared: Shared, stop: CancellationToken) {
     while stop
         .run_until_cancelled(tokio::time::sleep(COUNT_EVERY))
         .await
         .is_some()
     {
-        let nodes = u32::try_from(shared.engine.nodes()).unwrap_or(u32::MAX);
-        shared.access.share_rates_among(nodes);
+        match shared.engine.nodes().await {
+            Ok(nodes) => shared
+                .access
+                .share_rates_among(u32::try_from(nodes).unwrap_or(u32::MAX)),
+            Err(error) => tracing::debug!(%error, "the store does not tell how many nodes there are"),
+        }
     }
 }

@@ -97,19 +97,17 @@ impl Query {
     }
     /// A setting that is one of these words; gives what stands beside the word.
     pub fn word<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+        let word = |text| one_word(name, text, known);
+        self.text(name).map(word).transpose()
+    }
+    /// A setting that is some of these words, with commas between them; gives what stands beside each, and nothing when it is left
+    /// out.
+    pub fn words<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<Vec<T>, Refusal> {
         let Some(text) = self.text(name) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
-        match known.iter().find(|(word, _)| *word == text) {
-            Some((_, value)) => Ok(Some(*value)),
-            None => {
-                let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-                Err(Refusal::malformed(format!(
-                    "query {name}: {}",
-                    one_of(text, &words)
-                )))
-            }
-        }
+        let words = text.split(',').map(|word| one_word(name, word, known));
+        words.collect()
     }
     /// A setting that is `true` or `false`; `false` when it is left out.
     pub fn flag(&self, name: &str) -> Result<bool, Refusal> {
@@ -161,5 +159,12 @@ pub fn seq(text: &str, from: &str) -> Result<Seq, Refusal> {
         Refusal::malformed(format!(
             "{from}: {seen:?} is not a place in a stream; send the id of the last event"
         ))
+    })
+}
+fn one_word<T: Copy>(name: &str, text: &str, known: &[(&str, T)]) -> Result<T, Refusal> {
+    let found = known.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+        Refusal::malformed(format!("query {name}: {}", one_of(text, &words)))
     })
 }

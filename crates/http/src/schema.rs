@@ -164,25 +164,40 @@ impl PartialSchema for Any {
 }
 impl ToSchema for Any {}
 
+const STATUSES: [&str; 8] = [
+    "queued",
+    "running",
+    "waiting_tool",
+    "waiting_approval",
+    "waiting_time",
+    "completed",
+    "failed",
+    "cancelled",
+];
+
 /// Status of a run.
 pub struct Status;
 
 impl PartialSchema for Status {
     fn schema() -> RefOr<Schema> {
-        let words = [
-            "queued",
-            "running",
-            "waiting_tool",
-            "waiting_approval",
-            "waiting_time",
-            "completed",
-            "failed",
-            "cancelled",
-        ];
         ObjectBuilder::new()
             .schema_type(Type::String)
-            .enum_values(Some(words))
+            .enum_values(Some(STATUSES))
             .into()
     }
 }
 impl ToSchema for Status {}
+
+/// Statuses of runs, with commas between them.
+pub struct Statuses;
+
+impl PartialSchema for Statuses {
+    fn schema() -> RefOr<Schema> {
+        let one = format!("({})", STATUSES.join("|"));
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(format!("^{one}(,{one})*$")))
+            .into()
+    }
+}
+impl ToSchema for Statuses {}

@@ -8,9 +8,12 @@
 mod listeners;
 mod memory;
 mod postgres;
+#[cfg(test)]
+mod scale;
 mod sqlite;
 mod text;
 pub mod transfer;
+mod walk;
 
 pub use memory::MemoryStore;
 pub use postgres::{

@@ -11,8 +11,8 @@ use toolgate_engine::records::{Owner, Receipt};
 use toolgate_engine::store::{
     AgentRecord, Append, AskingFilter, CommitListener, Deleted, Directory, EntityRecord, FoundEntries,
     Holdings, IdempotencyRecord, KeyRecord, Log, LogPage, LogPlace, LogRange, LooseSpaces, MemberRecord,
-    ProjectRecord, Purged, RecentFilter, Retention, RevisionRecord, RunFilter, RunRecord, RunTree, Runs,
-    SpaceRecord, Store, StoreError, StoredDefinition, Trim, TrimLimit, Trimmed,
+    ProjectRecord, Purged, RecentFilter, Retention, RevisionRecord, RunFilter, RunPage, RunRecord, RunTree,
+    Runs, SpaceRecord, Store, StoreError, StoredDefinition, Trim, TrimLimit, Trimmed,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -239,8 +239,8 @@ pass_on! {
 pass_on! {
     Runs {}
     fn run(&self, run: RunId) -> Option<RunRecord>;
-    fn runs(&self, project: ProjectId, filter: RunFilter) -> Vec<RunRecord>;
-    fn asking(&self, project: ProjectId, filter: AskingFilter) -> Vec<RunRecord>;
+    fn runs(&self, project: ProjectId, filter: RunFilter) -> RunPage;
+    fn asking(&self, project: ProjectId, filter: AskingFilter) -> RunPage;
     fn recent_runs(&self, project: ProjectId, filter: RecentFilter) -> (Vec<RunRecord>, u64);
     fn open_run(&self, space: SpaceId, agent: &AgentName) -> Option<RunRecord>;
     fn run_tree(&self, root: RunId) -> RunTree;
@@ -248,6 +248,7 @@ pass_on! {
     fn claim(&self, run: RunId, node: NodeId, now: Time) -> Option<RunRecord>;
     fn release(&self, run: RunId, epoch: u64, wakes: i32) -> ();
     fn heartbeat(&self, node: NodeId, until: Time) -> ();
+    fn live_nodes(&self, now: Time) -> u64;
     fn next_wake(&self) -> Option<Time>;
     fn activity(&self, project: ProjectId, since: Time) -> Activity;
     fn usage(&self, project: ProjectId, tool: &str, since: Day) -> Vec<UsageRecord>;

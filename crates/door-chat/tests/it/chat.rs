@@ -251,7 +251,7 @@ async fn a_repeated_message_is_answered_with_the_same_answer() {
         limit: 10,
         ..RunFilter::default()
     };
-    let runs = world.store.runs(project(1), filter).await.unwrap();
+    let runs = world.store.runs(project(1), filter).await.unwrap().runs;
     assert_eq!(runs.len(), 1);
 }
 

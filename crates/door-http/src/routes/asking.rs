@@ -101,13 +101,13 @@ pub(crate) async fn page<B>(
         agent: query.read("agent")?,
         before: query.read("before")?,
         limit: limit.min(RUNS_READ_MAX),
+        ..AskingFilter::default()
     };
-    let asked_for = filter.limit;
-    let runs = door.engine.asking(who.project, filter).await?;
+    let asked = door.engine.asking(who.project, filter).await?;
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut readers = HashMap::new();
     let mut last = None;
-    for run in &runs {
+    for run in &asked.runs {
         if found.len() >= limit || bytes >= PAGE_BYTES {
             break;
         }
@@ -130,6 +130,6 @@ pub(crate) async fn page<B>(
             open,
         }));
     }
-    let more = runs.len() == asked_for || last != runs.last().map(|run| run.id);
-    Ok((found, last.filter(|_| more)))
+    let is_cut = last != asked.runs.last().map(|run| run.id);
+    Ok((found, if is_cut { last } else { asked.next }))
 }

@@ -26,7 +26,7 @@ use crate::waited::answer_rested;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunList {
-    /// The runs.
+    /// The runs: fewer than `limit`, even none, when the gateway has looked at many that do not fit.
     runs: Vec<RunSummary>,
     /// What to give as `before` for the next page; null on the last.
     #[schema(value_type = Option<schema::RunId>)]
@@ -59,7 +59,7 @@ pub(crate) struct RunTreeBody {
     get, path = "/v1/runs", operation_id = "list_runs", tag = "runs",
     params(
         ("space" = inline(Option<schema::SpaceId>), Query, description = "In this space only."),
-        ("status" = inline(Option<schema::Status>), Query, description = "In this status only."),
+        ("status" = inline(Option<schema::Statuses>), Query, description = "In this status only, or in one of several with commas between them."),
         ("parent" = inline(Option<schema::RunId>), Query, description = "Children of this run only."),
         ("root" = inline(Option<schema::RunId>), Query, description = "Below this run at any depth only."),
         ("top" = Option<bool>, Query, description = "`true`: those that no call started only."),
@@ -170,7 +170,7 @@ pub(crate) async fn tree(
         limit: TREE_MAX,
         ..RunFilter::default()
     };
-    let below = door.engine.runs(who.project, filter).await?;
+    let below = door.engine.runs(who.project, filter).await?.runs;
     let truncated = below.len() == TREE_MAX;
     let runs = std::iter::once(top).chain(below.into_iter().rev());
     Ok(ok(RunTreeBody {
@@ -184,7 +184,7 @@ pub(crate) async fn tree(
     get, path = "/v1/spaces/{space}/runs", operation_id = "list_space_runs", tag = "runs",
     params(
         ("space" = inline(schema::SpaceId), Path),
-        ("status" = inline(Option<schema::Status>), Query, description = "In this status only."),
+        ("status" = inline(Option<schema::Statuses>), Query, description = "In this status only, or in one of several with commas between them."),
         ("before" = inline(Option<schema::RunId>), Query, description = "`nextCursor` of the page before."),
         ("limit" = Option<usize>, Query, minimum = 1, maximum = 500),
     ),
@@ -210,21 +210,22 @@ async fn page(
     filter: RunFilter,
     query: &Query,
 ) -> Result<Answer<RunList>, Refusal> {
-    let status = query.word("status", &Status::ALL.map(|status| (status.as_str(), status)))?;
-    let limit = query.limit()?;
     let filter = RunFilter {
-        status,
+        statuses: query.words("status", &Status::ALL.map(|status| (status.as_str(), status)))?,
         before: query.read("before")?,
-        limit,
+        limit: query.limit()?,
         ..filter
     };
-    let runs = door.engine.runs(who.project, filter).await?;
-    let next_cursor = runs.last().filter(|_| runs.len() == limit).map(|run| run.id);
-    let runs = runs
+    let page = door.engine.runs(who.project, filter).await?;
+    let runs = page
+        .runs
         .into_iter()
         .map(|run| RunSummary::of(run, who.is_backend()))
         .collect();
-    Ok(ok(RunList { runs, next_cursor }))
+    Ok(ok(RunList {
+        runs,
+        next_cursor: page.next,
+    }))
 }
 
 /// A run as it stands.

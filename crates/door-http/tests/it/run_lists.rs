@@ -35,6 +35,8 @@ async fn a_backend_finds_runs_by_agent_user_text_and_time() {
         ["Another thing", "book a train", "Book a flight"]
     );
     assert_eq!(found(&backend, "agent=other").await, ["Another thing"]);
+    assert_eq!(found(&backend, "status=failed").await, [""; 0]);
+    assert_eq!(found(&backend, "status=failed,completed").await.len(), 3);
     assert_eq!(found(&backend, "user=ada").await, ["book a train"]);
     assert_eq!(found(&backend, "text=BOOK&limit=1").await, ["book a train"]);
     assert_eq!(
@@ -57,6 +59,8 @@ async fn a_backend_finds_runs_by_agent_user_text_and_time() {
         "root=x",
         "top=maybe",
         "status=odd",
+        "status=failed,odd",
+        "status=failed,",
     ] {
         assert_eq!(
             backend.get(&format!("/v1/runs?{odd}")).await.code(400),

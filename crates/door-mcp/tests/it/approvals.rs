@@ -102,7 +102,7 @@ async fn an_approval_that_somebody_else_gives_ends_the_question() {
         limit: 1,
         ..Default::default()
     };
-    let runs = world.engine.runs(project, filter).await.unwrap();
+    let runs = world.engine.runs(project, filter).await.unwrap().runs;
     let approval = toolgate_kernel::id::CallId {
         run: runs[0].id,
         number: 0,

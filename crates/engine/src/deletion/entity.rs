@@ -83,13 +83,13 @@ impl Deletions {
                 limit: PORTION,
                 ..RunFilter::default()
             };
-            let runs = self.engine.inner.store.runs(held.project, filter).await?;
-            before = runs.last().map(|run| run.id);
-            for call in runs.iter().filter(|run| run.tool.is_some()) {
+            let page = self.engine.inner.store.runs(held.project, filter).await?;
+            before = page.next;
+            for call in page.runs.iter().filter(|run| run.tool.is_some()) {
                 self.end_and_erase(held, call).await?;
             }
             self.touch(held).await?;
-            if runs.len() < PORTION {
+            if before.is_none() {
                 return Ok(());
             }
         }

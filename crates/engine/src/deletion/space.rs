@@ -25,7 +25,7 @@ impl Deletions {
                 limit: PORTION,
                 ..RunFilter::default()
             };
-            let runs = inner.store.runs(held.project, filter).await?;
+            let runs = inner.store.runs(held.project, filter).await?.runs;
             if runs.is_empty() {
                 break;
             }

@@ -34,10 +34,9 @@ impl Deletions {
                 ..RunFilter::default()
             };
             let page = self.engine.inner.store.runs(top.project, filter).await?;
-            before = page.last().map(|run| run.id);
-            let is_last = page.len() < PORTION;
-            below.extend(page);
-            if is_last {
+            before = page.next;
+            below.extend(page.runs);
+            if before.is_none() {
                 return Ok(below);
             }
         }

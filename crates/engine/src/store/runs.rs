@@ -21,10 +21,10 @@ pub trait Runs: Send + Sync {
     /// A run's row.
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError>;
     /// Rows of a project's runs, newest first.
-    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<RunPage, StoreError>;
     /// Rows of runs that may wait for a person, newest first: those in whose current step an approval was asked for, or a
     /// tool asked something.
-    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError>;
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<RunPage, StoreError>;
     /// Rows of runs at the top that are no requested calls, those that changed last first, and how many fit the filter
     /// without its cursor: at most [`RECENT_COUNT_MAX`] are counted.
     async fn recent_runs(
@@ -51,6 +51,8 @@ pub trait Runs: Send + Sync {
     /// The node lives until `until`; it has ended when that is zero. A store that nodes with different clocks share may go by its
     /// own clock instead, here and where it compares the end of a heartbeat with `now`.
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError>;
+    /// How many nodes live at `now`: those whose heartbeat has not ended.
+    async fn live_nodes(&self, now: Time) -> Result<u64, StoreError>;
     /// The earliest `wake_at` of all runs that are not final.
     async fn next_wake(&self) -> Result<Option<Time>, StoreError>;
     /// What a project's runs and calls come to: runs that are open now, and those created since `since`.
@@ -148,13 +150,34 @@ pub struct RunTree {
     pub tokens: u64,
 }
 
+/// A page of a list of runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunPage {
+    /// The runs. There may be fewer than the limit, even none, and still be a next page: the store has looked at as many rows
+    /// as it may for one page.
+    pub runs: Vec<RunRecord>,
+    /// The `before` of the next page; none if there is none.
+    pub next: Option<RunId>,
+}
+
+/// Most rows that are looked at for one page, whether they fit its filter or not: so a page of a rare thing takes as long in a
+/// project with millions of runs as in one with thousands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookedAtMax(pub usize);
+
+impl Default for LookedAtMax {
+    fn default() -> Self {
+        Self(10_000)
+    }
+}
+
 /// Which runs to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// In this space only.
     pub space: Option<SpaceId>,
-    /// In this status only.
-    pub status: Option<Status>,
+    /// In one of these statuses only; empty for any.
+    pub statuses: Vec<Status>,
     /// Children of this run only.
     pub parent: Option<RunId>,
     /// Below this run at any depth only; the run itself is not.
@@ -173,10 +196,12 @@ pub struct RunFilter {
     pub since: Option<Time>,
     /// Created before this time only.
     pub until: Option<Time>,
-    /// Older than this one: the last of the page before.
+    /// Behind this one in the list: `next` of the page before.
     pub before: Option<RunId>,
     /// At most so many.
     pub limit: usize,
+    /// Looks at no more rows than this.
+    pub looked_at_max: LookedAtMax,
 }
 
 /// Which runs that ask people to list, newest first.
@@ -188,10 +213,12 @@ pub struct AskingFilter {
     pub space: Option<SpaceId>,
     /// Of this agent only.
     pub agent: Option<AgentName>,
-    /// Older than this one: the last of the page before.
+    /// Behind this one in the list: `next` of the page before.
     pub before: Option<RunId>,
     /// At most so many.
     pub limit: usize,
+    /// Looks at no more rows than this.
+    pub looked_at_max: LookedAtMax,
 }
 
 /// Which runs to list in the order of their last changes, newest first.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use toolgate_engine::clock::Clock as _;
 use toolgate_engine::feed::{Scope, Subscription};
 use toolgate_engine::intake::Submission;
 use toolgate_engine::model::Ask;
@@ -11,6 +12,7 @@ use toolgate_engine::store::Store;
 use toolgate_kernel::event::{Event, Seq, Status};
 use toolgate_kernel::id::NodeId;
 use toolgate_kernel::json::Json;
+use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 use toolgate_testkit::broken_bus::BrokenBus;
 use toolgate_testkit::faulty_store::FaultyStore;
@@ -174,4 +176,25 @@ async fn access_is_looked_at_again_after_the_bus_was_away() {
     tokio::time::timeout(SOON, doubted)
         .await
         .expect("whoever watches looks in the store");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_are_counted_in_the_store_while_the_bus_is_away() {
+    let (a, b, bus) = pair(|_: &Ask| Vec::new()).await;
+    assert_eq!(a.engine.nodes().await.unwrap(), 2);
+    bus.leave();
+    // Both say that they live soon after their start.
+    while a.store.live_nodes(a.clock.now()).await.unwrap() < 2 {
+        tokio::task::yield_now().await;
+    }
+    // A third that this bus has never heard of.
+    let third = NodeId::new(Uuid::from_u128(3));
+    let later = a.clock.now().after(Duration::from_secs(60));
+    a.store.heartbeat(third, later).await.unwrap();
+    assert_eq!(a.engine.nodes().await.unwrap(), 3);
+    assert_eq!(b.engine.nodes().await.unwrap(), 3);
+    a.store.heartbeat(third, Time(0)).await.unwrap();
+    assert_eq!(a.engine.nodes().await.unwrap(), 2);
+    bus.return_to_all();
+    assert_eq!(a.engine.nodes().await.unwrap(), 2);
 }

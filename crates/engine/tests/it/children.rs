@@ -36,7 +36,8 @@ async fn the_last_words_of_a_child_are_the_output() {
             },
         )
         .await
-        .unwrap();
+        .unwrap()
+        .runs;
     assert_eq!(children.len(), 1);
     assert_eq!(children[0].root, run);
 }

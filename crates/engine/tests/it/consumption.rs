@@ -69,7 +69,7 @@ async fn told(store: &dyn Store, by: ConsumptionBy) -> BTreeMap<ConsumptionKey, 
         ..RunFilter::default()
     };
     let mut groups: BTreeMap<ConsumptionKey, Consumed> = BTreeMap::new();
-    for run in store.runs(project(), filter).await.expect("read") {
+    for run in store.runs(project(), filter).await.expect("read").runs {
         for (user, day, consumed) in told_by_run(store, &run).await {
             let key = match by {
                 ConsumptionBy::Day => ConsumptionKey::Day(day),
@@ -260,7 +260,7 @@ async fn killed_after(writes: usize, always_evict: bool) -> bool {
         top: true,
         ..RunFilter::default()
     };
-    for run in memory.runs(project(), filter).await.unwrap() {
+    for run in memory.runs(project(), filter).await.unwrap().runs {
         world.finish(run.id).await;
     }
     check_against_log(&*memory).await;

@@ -79,7 +79,7 @@ async fn a_thousand_runs_whose_children_wait_cost_no_task() {
         limit: usize::MAX,
         ..RunFilter::default()
     };
-    let all = world.store.runs(world.project, all).await.unwrap();
+    let all = world.store.runs(world.project, all).await.unwrap().runs;
     assert_eq!(all.len(), 2 * RUNS);
     assert!(all.iter().all(|run| run.node.is_none()));
     assert_eq!(world.store.claimable(world.now(), usize::MAX).await.unwrap(), []);

@@ -76,7 +76,7 @@ pub async fn runs(world: &World) -> Vec<RunRecord> {
         limit: 1_000,
         ..RunFilter::default()
     };
-    world.store.runs(world.project, filter).await.unwrap()
+    world.store.runs(world.project, filter).await.unwrap().runs
 }
 
 /// What the calls of a run came to, in order.

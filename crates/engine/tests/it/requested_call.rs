@@ -127,7 +127,7 @@ async fn wrong_arguments_leave_nothing_behind() {
         .runs(world.project, Default::default())
         .await
         .unwrap();
-    assert!(runs.is_empty());
+    assert!(runs.runs.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

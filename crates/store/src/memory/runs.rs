@@ -1,12 +1,13 @@
 //! The rows of runs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use toolgate_engine::activity::{Activity, Hour, HourRecord};
 use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use toolgate_engine::store::{
-    AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs, StoreError,
+    AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunPage, RunRecord, RunTree, Runs, StoreError,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
@@ -14,18 +15,19 @@ use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
 use super::MemoryStore;
+use crate::walk::{Walk, time_of};
 
 #[async_trait]
 impl Runs for MemoryStore {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(self.state().runs.get(&run).cloned())
     }
-    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<RunPage, StoreError> {
         let state = self.state();
         let fits = |run: &&RunRecord| {
             run.project == project
                 && filter.space.is_none_or(|space| run.space == space)
-                && filter.status.is_none_or(|status| run.status == status)
+                && (filter.statuses.is_empty() || filter.statuses.contains(&run.status))
                 && filter
                     .parent
                     .is_none_or(|parent| run.parent.is_some_and(|call| call.run == parent))
@@ -42,12 +44,23 @@ impl Runs for MemoryStore {
                 && filter.text.as_ref().is_none_or(|text| has_text(run, text))
                 && filter.since.is_none_or(|since| run.created >= since)
                 && filter.until.is_none_or(|until| run.created < until)
-                && filter.before.is_none_or(|before| run.id < before)
         };
-        let runs = state.runs.values().rev();
-        Ok(runs.filter(fits).take(filter.limit).cloned().collect())
+        let place = |id: RunId| match Walk::of(&filter) {
+            Walk::Time => {
+                let created = state.runs.get(&id).map(|run| run.created);
+                (created.unwrap_or_else(|| time_of(id)), id)
+            }
+            _ => (Time(0), id),
+        };
+        let before = filter.before.map(place);
+        let mut runs: Vec<&RunRecord> = state.runs.values().filter(fits).collect();
+        runs.sort_by_key(|run| Reverse(place(run.id)));
+        let runs = runs
+            .into_iter()
+            .filter(|run| before.is_none_or(|before| place(run.id) < before));
+        Ok(page(runs.take(filter.limit), filter.limit))
     }
-    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError> {
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<RunPage, StoreError> {
         let state = self.state();
         let has = |space: SpaceId, member| {
             let space = state.spaces.get(&space);
@@ -64,7 +77,7 @@ impl Runs for MemoryStore {
                 && filter.before.is_none_or(|before| run.id < before)
         };
         let runs = state.runs.values().rev();
-        Ok(runs.filter(fits).take(filter.limit).cloned().collect())
+        Ok(page(runs.filter(fits).take(filter.limit), filter.limit))
     }
     async fn recent_runs(
         &self,
@@ -88,7 +101,7 @@ impl Runs for MemoryStore {
         };
         let mut runs: Vec<&RunRecord> = state.runs.values().filter(fits).collect();
         let total = (runs.len() as u64).min(RECENT_COUNT_MAX);
-        runs.sort_by_key(|run| std::cmp::Reverse((run.updated, run.id)));
+        runs.sort_by_key(|run| Reverse((run.updated, run.id)));
         let page = runs
             .into_iter()
             .filter(|run| filter.before.is_none_or(|before| (run.updated, run.id) < before))
@@ -110,6 +123,11 @@ impl Runs for MemoryStore {
     async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError> {
         self.state().release(run, epoch, wakes);
         Ok(())
+    }
+    async fn live_nodes(&self, now: Time) -> Result<u64, StoreError> {
+        let state = self.state();
+        let living = state.nodes.values().filter(|until| **until >= now);
+        Ok(living.count() as u64)
     }
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
         self.state().nodes.insert(node, until);
@@ -183,6 +201,13 @@ impl Runs for MemoryStore {
     ) -> Result<Vec<(ConsumptionKey, Consumed)>, StoreError> {
         Ok(self.state().consumption.groups(project, &filter))
     }
+}
+
+/// Every row is looked at, so a page is short only if it is the last.
+fn page<'a>(runs: impl Iterator<Item = &'a RunRecord>, limit: usize) -> RunPage {
+    let runs: Vec<RunRecord> = runs.cloned().collect();
+    let next = runs.last().filter(|_| runs.len() == limit).map(|run| run.id);
+    RunPage { runs, next }
 }
 
 /// Whether the title of a run has this text, whatever the case of ASCII letters.

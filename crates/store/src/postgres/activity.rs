@@ -11,7 +11,7 @@ use super::session::Db;
 use super::{runs, usage};
 
 // Walks the runs of all projects that are open: there are few beside those that ended.
-const OPEN: &str = "SELECT status, count(*) FROM runs WHERE open AND project = $1 GROUP BY status";
+pub(super) const OPEN: &str = "SELECT status, count(*) FROM runs WHERE open AND project = $1 GROUP BY status";
 
 pub(super) const HOURS: &str = "
     SELECT created / 3600000, status, count(*), sum(tokens)::bigint FROM runs

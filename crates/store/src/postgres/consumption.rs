@@ -157,7 +157,7 @@ macro_rules! select {
 }
 
 const OF_PROJECT: &str = select!("", "");
-const OF_USER: &str = select!("", "AND \"user\" = $4");
+pub(super) const OF_USER: &str = select!("", "AND \"user\" = $4");
 const OF_AGENT: &str = select!("", "AND agent = $4");
 
 /// What a part of a project has consumed.

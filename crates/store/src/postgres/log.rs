@@ -62,8 +62,9 @@ async fn tail(db: &Db<'_>, space: SpaceId) -> Result<Seq, Fault> {
     Ok(last.unwrap_or_default())
 }
 
-// Starts at the last entry that begins at or before the cursor: only that one may extend past it. An entry is left out if
-// those before it have as many bytes as the page may have; `found` counts them all the same.
+// Begins with the last entry that begins at or before the cursor, if it extends past it. Those behind are compared as pairs: as
+// places of one space, or one run, the planner would take them for few, and read and sort all of them for one page. An entry is
+// left out if those before it have as many bytes as the page may have; `found` counts them all the same.
 macro_rules! within {
     ($of:literal, $order:literal) => {
         concat!(
@@ -72,13 +73,26 @@ macro_rules! within {
                        sum(octet_length(events)) OVER (ORDER BY first ",
             $order,
             " ROWS UNBOUNDED PRECEDING) - octet_length(events) AS bytes_before
-                FROM (SELECT space, first, run, time, format, events FROM log
-                      WHERE ",
+                FROM (SELECT * FROM (
+                        SELECT * FROM (
+                            SELECT * FROM log WHERE ",
             $of,
-            " = $1 AND last > $2 AND first < $3
-                        AND first >= coalesce((SELECT max(first) FROM log WHERE ",
+            " = $1 AND first <= $2 ORDER BY first DESC LIMIT 1) AS before
+                        WHERE last > $2 AND first < $3
+                        UNION ALL
+                        (SELECT * FROM log WHERE ",
             $of,
-            " = $1 AND first <= $2), 0)
+            " IS NOT NULL AND (",
+            $of,
+            ", first) > ($1, $2) AND (",
+            $of,
+            ", first) < ($1, $3) ORDER BY ",
+            $of,
+            " ",
+            $order,
+            ", first ",
+            $order,
+            " LIMIT $4)) AS either
                       ORDER BY first ",
             $order,
             " LIMIT $4) AS page) AS sized

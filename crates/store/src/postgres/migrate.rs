@@ -4,10 +4,19 @@
 //! adds (a table, an index, a column that may be left out) names the same version as the one before: programs that
 //! have never heard of it are accepted. One that takes something away names the version that does without it, and older
 //! programs are refused. So an upgrade that removes something takes two releases: the first stops to use it.
+//!
+//! `apply` runs a migration so that programs which use the database go on writing: `CREATE INDEX` and `UPDATE` statements come
+//! after the others have committed, indexes `CONCURRENTLY`. A migration is written as plain SQL. Its other statements must be quick whatever
+//! the size of the tables, which a test checks, and its updates may be run twice.
+
+mod apply;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use toolgate_engine::store::StoreError;
 
@@ -49,13 +58,20 @@ const STEPS: &[Step] = &[
         oldest: 1,
         sql: include_str!("../../migrations/postgres/0005_rewrites.sql"),
     },
+    Step {
+        version: 6,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0006_run_walks.sql"),
+    },
 ];
 
 /// The advisory lock that whoever migrates holds: `toolgate` in ASCII.
 const LOCK: i64 = 0x746f_6f6c_6761_7465;
 
-/// How long to wait for another program that migrates.
+/// How long to wait for another program that migrates, or for a lock that a program holds which uses the database.
 const WAIT: Duration = Duration::from_secs(300);
+/// Pause between two looks at what is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 const TABLE: &str = "
     CREATE TABLE IF NOT EXISTS migrations (
@@ -65,31 +81,62 @@ const TABLE: &str = "
         applied  timestamptz NOT NULL DEFAULT now()
     )";
 const APPLIED: &str = "SELECT version, oldest, checksum FROM migrations ORDER BY version";
-const APPLY: &str = "INSERT INTO migrations (version, oldest, checksum) VALUES ($1, $2, $3)";
+/// Migrations of which a part is still to do: their indexes are not built yet. A table of its own, because a column more would
+/// lock out the programs that read `migrations`.
+const UNFINISHED_TABLE: &str = "
+    CREATE TABLE IF NOT EXISTS unfinished_migrations (version bigint NOT NULL PRIMARY KEY)";
+const UNFINISHED: &str = "SELECT version FROM unfinished_migrations";
 
 /// Applies missing migrations and returns their versions. Rejects a database that needs a newer program, or one made by
-/// other migrations. Of several programs that start at once, one migrates.
+/// other migrations. Of several programs that start at once, one migrates. A migration that was interrupted is completed.
 pub(crate) async fn migrate(session: &mut Session) -> Result<Vec<u32>, Fault> {
-    if missing(&applied(session).await?)?.is_empty() {
+    migrate_with(session, STEPS).await
+}
+
+async fn migrate_with(session: &mut Session, steps: &'static [Step]) -> Result<Vec<u32>, Fault> {
+    if missing_of(steps, &applied(session).await?)?.is_empty() {
         return Ok(Vec::new());
     }
-    // A migration may take longer than any other statement, and waiting for the lock as well.
+    // A migration may take longer than any other statement.
     session
         .client
         .batch_execute("SET statement_timeout = 0; SET lock_timeout = 0")
         .await?;
-    let locking = session.client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]);
-    tokio::time::timeout(WAIT, locking).await.map_err(|_| {
-        Fault::Failed(format!(
-            "another program migrates the database for more than {WAIT:?}"
-        ))
-    })??;
+    lock(session).await?;
     // It may have been migrated while this one waited.
-    let missing = missing(&applied(session).await?)?;
+    let applied = applied(session).await?;
+    let missing = missing_of(steps, &applied)?;
+    session.client.batch_execute(TABLE).await?;
+    session.client.batch_execute(UNFINISHED_TABLE).await?;
     for step in &missing {
-        apply(session, step).await?;
+        let is_begun = applied.iter().any(|known| known.version == step.version);
+        match (applied.is_empty(), is_begun) {
+            (true, _) => apply::at_once(session, step).await?,
+            (false, false) => apply::beside_writers(session, step).await?,
+            (false, true) => apply::finish(session, step).await?,
+        }
     }
     Ok(missing.iter().map(|step| step.version).collect())
+}
+
+/// Takes the lock of whoever migrates, for as long as the connection lasts.
+async fn lock(session: &Session) -> Result<(), Fault> {
+    let until = Instant::now() + WAIT;
+    loop {
+        // Tried again and again: a statement that waits for a lock has a snapshot, and whoever builds an index waits until all
+        // earlier snapshots are gone. Each would wait for the other.
+        let tried = session
+            .client
+            .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
+        if tried.await?.try_get(0)? {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            let why = format!("another program migrates the database for more than {WAIT:?}");
+            return Err(Fault::Failed(why));
+        }
+        sleep(LOOK_EVERY).await;
+    }
 }
 
 /// Rejects a database that a newer program has migrated since, and that this one must not use any more.
@@ -118,32 +165,32 @@ pub(crate) async fn require_current(session: &Session) -> Result<(), Fault> {
     }
 }
 
-async fn apply(session: &mut Session, step: &Step) -> Result<(), Fault> {
-    let transaction = session.client.transaction().await?;
-    transaction.batch_execute(TABLE).await?;
-    transaction.batch_execute(step.sql).await?;
-    let (version, oldest) = (i64::from(step.version), i64::from(step.oldest));
-    transaction
-        .execute(APPLY, &[&version, &oldest, &checksum_of(step.sql)])
-        .await?;
-    Ok(transaction.commit().await?)
-}
-
-/// A migration that the database has.
+/// A migration that the database has, or has a part of.
 struct Applied {
     version: u32,
     oldest: u32,
     checksum: Vec<u8>,
+    is_finished: bool,
 }
 
 async fn applied(session: &Session) -> Result<Vec<Applied>, Fault> {
     // Asked first, because a user without the right to create tables may use a database that is migrated.
-    const EXISTS: &str = "SELECT to_regclass('migrations') IS NOT NULL";
-    let exists: bool = session.client.query_one(EXISTS, &[]).await?.try_get(0)?;
-    if !exists {
+    const EXIST: &str = "
+        SELECT to_regclass('migrations') IS NOT NULL, to_regclass('unfinished_migrations') IS NOT NULL";
+    let tables = session.client.query_one(EXIST, &[]).await?;
+    let (any, unfinished): (bool, bool) = (tables.try_get(0)?, tables.try_get(1)?);
+    if !any {
         return Ok(Vec::new());
     }
-    read_applied(&session.client.query(APPLIED, &[]).await?)
+    let mut applied = read_applied(&session.client.query(APPLIED, &[]).await?)?;
+    if unfinished {
+        for row in session.client.query(UNFINISHED, &[]).await? {
+            let version: u32 = small(&row, 0)?;
+            let of_it = applied.iter_mut().filter(|known| known.version == version);
+            of_it.for_each(|known| known.is_finished = false);
+        }
+    }
+    Ok(applied)
 }
 
 fn read_applied(rows: &[Row]) -> Result<Vec<Applied>, Fault> {
@@ -152,6 +199,7 @@ fn read_applied(rows: &[Row]) -> Result<Vec<Applied>, Fault> {
             version: small(row, 0)?,
             oldest: small(row, 1)?,
             checksum: get(row, 2)?,
+            is_finished: true,
         })
     });
     read.collect()
@@ -182,52 +230,13 @@ fn missing_of<'a>(steps: &'a [Step], applied: &[Applied]) -> Result<Vec<&'a Step
             }
         }
     }
-    let is_missing = |step: &&Step| applied.iter().all(|known| known.version != step.version);
-    Ok(steps.iter().filter(is_missing).collect())
+    let is_done = |step: &Step| {
+        let mut done = applied.iter().filter(|known| known.is_finished);
+        done.any(|known| known.version == step.version)
+    };
+    Ok(steps.iter().filter(|step| !is_done(step)).collect())
 }
 
 fn checksum_of(sql: &str) -> Vec<u8> {
     Sha256::digest(sql).to_vec()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn step(version: u32, oldest: u32, sql: &'static str) -> Step {
-        Step { version, oldest, sql }
-    }
-
-    fn known(step: &Step) -> Applied {
-        Applied {
-            version: step.version,
-            oldest: step.oldest,
-            checksum: checksum_of(step.sql),
-        }
-    }
-
-    /// What a program with the first `of_program` steps says of a database with the first `of_database`.
-    fn check(of_program: usize, of_database: usize) -> Result<Vec<u32>, StoreError> {
-        // The third takes away what the first made and the second does without.
-        let steps = [step(1, 1, "a"), step(2, 1, "b"), step(3, 2, "c"), step(4, 2, "d")];
-        let applied: Vec<Applied> = steps[..of_database].iter().map(known).collect();
-        let missing = missing_of(&steps[..of_program], &applied)?;
-        Ok(missing.iter().map(|step| step.version).collect())
-    }
-
-    #[test]
-    fn a_program_works_beside_newer_ones_until_they_take_something_away() {
-        assert_eq!(check(4, 0).unwrap(), [1, 2, 3, 4]);
-        assert_eq!(check(4, 3).unwrap(), [4]);
-        assert_eq!(check(1, 2).unwrap(), [0; 0]);
-        assert_eq!(check(2, 4).unwrap(), [0; 0]);
-        let words = check(1, 3).unwrap_err().to_string();
-        assert!(words.contains("needs a toolgate that knows version 2"), "{words}");
-    }
-
-    #[test]
-    fn a_changed_migration_is_refused() {
-        let applied = [known(&step(1, 1, "other"))];
-        assert!(missing_of(&[step(1, 1, "a")], &applied).is_err());
-    }
 }

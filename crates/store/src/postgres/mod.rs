@@ -32,6 +32,8 @@ mod records;
 mod retention;
 mod run_lists;
 mod runs;
+#[cfg(test)]
+mod scale;
 mod search;
 pub(crate) mod session;
 mod spaces;
@@ -40,6 +42,9 @@ mod tls;
 pub(crate) mod unfinished_import;
 mod usage;
 mod writer;
+
+#[cfg(test)]
+pub(crate) use projects::REMOVE as REMOVE_PROJECT;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +56,7 @@ pub use address::{BadAddress, PostgresAddress};
 pub use check::check;
 pub use listening::ServerMessages;
 pub use start_lock::StartLock;
-pub(crate) use start_lock::hold as hold_start;
+pub(crate) use start_lock::{hold as hold_start, require_unused};
 
 use crate::listeners::Listeners;
 use attempts::{read, write};

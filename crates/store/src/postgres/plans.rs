@@ -3,12 +3,10 @@
 
 use toolgate_engine::store::{RecentFilter, RunFilter};
 use toolgate_kernel::event::Status;
-use toolgate_kernel::id::{EntityId, RunId, SpaceId};
-use toolgate_kernel::name::AgentName;
-use toolgate_kernel::time::Time;
+use toolgate_kernel::id::{EntityId, ProjectId, RunId, SpaceId};
 use toolgate_testkit::postgres_server::PostgresServer;
 
-use super::run_lists::{list_sql, recent_sql};
+use super::run_lists::{ListValues, recent_sql, statement};
 use super::session::Session;
 use super::*;
 use super::{activity, agents, batch, holdings, idempotency, log, records, run_lists, runs, search, spaces};
@@ -70,11 +68,13 @@ fn lists() -> Vec<String> {
         },
         RunFilter {
             before: run,
-            status: Some(Status::Completed),
+            statuses: vec![Status::Completed],
             ..RunFilter::default()
         },
     ];
-    filters.iter().map(list_sql).collect()
+    let project = ProjectId::from_bytes([1; 16]);
+    let sql = |filter| statement(filter, &ListValues::of(project, filter)).sql;
+    filters.iter().map(sql).collect()
 }
 
 /// A connection to a database with the sample.
@@ -177,41 +177,9 @@ fn with_values(sql: &str, values: &[&str]) -> String {
     })
 }
 
-/// Lists that find few among many: those of an agent that is hardly used, of failed runs, of the last minutes, and what A2A
-/// clients list, which is in the order of changes.
+/// Lists that find few among many: what A2A clients list, in the order of changes.
 fn few_of_many() -> Vec<String> {
-    let list = |filter: RunFilter, value: &str| with_values(&list_sql(&filter), &["pid(2)", value, "20"]);
-    let rare: Option<AgentName> = Some("rare".parse().unwrap());
-    let mut lists = vec![
-        list(
-            RunFilter {
-                agent: rare.clone(),
-                ..RunFilter::default()
-            },
-            "'rare'",
-        ),
-        list(
-            RunFilter {
-                status: Some(Status::Failed),
-                ..RunFilter::default()
-            },
-            "'failed'",
-        ),
-        list(
-            RunFilter {
-                status: Some(Status::WaitingApproval),
-                ..RunFilter::default()
-            },
-            "'waiting_approval'",
-        ),
-        list(
-            RunFilter {
-                since: Some(Time(59_990)),
-                ..RunFilter::default()
-            },
-            "59990",
-        ),
-    ];
+    let mut lists = Vec::new();
     let none = "NULL";
     let failed = RecentFilter {
         statuses: vec![Status::Failed],

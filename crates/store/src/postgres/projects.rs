@@ -67,7 +67,7 @@ pub(super) async fn list(db: &Db<'_>) -> Result<Vec<ProjectRecord>, Fault> {
 }
 
 /// Everything that belongs to a project; what is found through another table goes before that table's rows do.
-const REMOVE: &[&str] = &[
+pub(crate) const REMOVE: &[&str] = &[
     "DELETE FROM keys WHERE project = $1",
     "DELETE FROM log WHERE space IN (SELECT id FROM spaces WHERE project = $1)",
     "DELETE FROM heads WHERE space IN (SELECT id FROM spaces WHERE project = $1)",

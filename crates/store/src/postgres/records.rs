@@ -101,7 +101,7 @@ macro_rules! listed {
         )
     };
 }
-const LIST: &str = listed!("id, body, due, created, updated, version", "");
+pub(super) const LIST: &str = listed!("id, body, due, created, updated, version", "");
 pub(super) const LIST_BELOW: &str = listed!("id, body, due, created, updated, version", "AND id < $6");
 
 async fn list(db: &Db<'_>, set: RecordSet, listing: &Listing) -> Result<Vec<Record>, Fault> {

@@ -224,8 +224,8 @@ macro_rules! doomed {
         )
     };
 }
-const OF_RUN: &str = doomed!("run = $1");
-const OF_SPACE: &str = doomed!("space = $1");
+pub(super) const OF_RUN: &str = doomed!("run = $1");
+pub(super) const OF_SPACE: &str = doomed!("space = $1");
 // In the order of the index of these entries, which is that of their places while clocks agree.
 const LOOSE: &str = "
     SELECT space, first, last, octet_length(events)::bigint FROM log
@@ -281,7 +281,7 @@ async fn trim_log(db: &Db<'_>, trim: Trim, limit: TrimLimit) -> Result<(Trimmed,
     Ok((trimmed, last.map(|(space, _)| space)))
 }
 
-const LOOSE_SPACES: &str = "
+pub(super) const LOOSE_SPACES: &str = "
     SELECT id, EXISTS (SELECT 1 FROM log WHERE log.space = looked.id AND log.run IS NULL AND log.time < $2)
     FROM (SELECT id FROM spaces WHERE project = $1 AND id > $3 ORDER BY id LIMIT $4) AS looked
     ORDER BY id";
@@ -309,7 +309,7 @@ async fn loose_spaces(
     })
 }
 
-const LOOSE_ENTRIES: &str = "
+pub(super) const LOOSE_ENTRIES: &str = "
     SELECT space, first, run, time, format, events FROM log
     WHERE space = $1 AND run IS NULL AND time < $2 AND (time, first) > ($3, $4) ORDER BY time, first LIMIT $5";
 
@@ -398,7 +398,7 @@ async fn remove_entity(db: &Db<'_>, project: ProjectId, entity: EntityId) -> Res
 }
 
 // What the entries hold is looked at in the database, so that only those that are wanted come over the network.
-const FIND_ENTRIES: &str = "
+pub(super) const FIND_ENTRIES: &str = "
     SELECT space, first, run, time, format, CASE WHEN strpos(events, $5) > 0 THEN events END
     FROM (SELECT log.space, log.first, log.run, log.time, log.format, log.events
           FROM spaces JOIN log ON log.space = spaces.id

@@ -1,98 +1,225 @@
 //! Lists of runs.
 
-use toolgate_engine::store::{AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use toolgate_engine::store::{AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunPage, RunRecord};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::{AgentName, ToolName};
+use uuid::Uuid;
 
-use super::column::{Id, Param, bounded, number, rows, rows_planned, text};
+use super::column::{Id, Param, bounded, get, number, rows, rows_planned, text};
 use super::fault::Fault;
-use super::runs::{record, select};
+use super::runs::{COLUMNS, columns, record, select};
 use super::session::Db;
+use crate::walk::{Walk, time_of};
 
-/// Newest first: ids sort by creation time.
-pub(super) async fn list(
-    db: &Db<'_>,
-    project: ProjectId,
-    filter: &RunFilter,
-) -> Result<Vec<RunRecord>, Fault> {
-    let project = project.uuid();
-    let space = filter.space.map(Id::uuid);
-    let parent = filter.parent.map(Id::uuid);
-    let root = filter.root.map(Id::uuid);
-    let before = filter.before.map(Id::uuid);
-    let status = filter.status.map(|status| status.as_str());
-    let agent = filter.agent.as_ref().map(AgentName::as_str);
-    let user = filter.user.map(Id::uuid);
-    let tool = filter.tool.as_ref().map(ToolName::as_str);
-    let words = filter.text.as_deref().map(pattern);
-    let (since, until) = (filter.since.map(|at| at.0), filter.until.map(|at| at.0));
-    let limit = bounded(filter.limit);
-    fn given<T: tokio_postgres::types::ToSql + Sync>(value: &Option<T>) -> Option<Param<'_>> {
-        value.as_ref().map(|value| value as Param<'_>)
-    }
-    // In the order of the conditions in `list_sql`.
-    let conditions = [
-        given(&space),
-        given(&parent),
-        given(&root),
-        given(&before),
-        given(&status),
-        given(&agent),
-        given(&user),
-        given(&tool),
-        given(&words),
-        given(&since),
-        given(&until),
-    ];
-    let mut values: Vec<Param<'_>> = vec![&project];
-    values.extend(conditions.into_iter().flatten());
-    values.push(&limit);
-    rows_planned(db, &list_sql(filter), &values, record).await
+/// Newest first.
+pub(super) async fn list(db: &Db<'_>, project: ProjectId, filter: &RunFilter) -> Result<RunPage, Fault> {
+    let values = ListValues::of(project, filter);
+    let statement = statement(filter, &values);
+    let found = rows_planned(db, &statement.sql, &statement.values, looked_at).await?;
+    Ok(page(found, filter.limit))
 }
 
-/// One statement per combination of conditions, so that each uses its index.
-pub(super) fn list_sql(filter: &RunFilter) -> String {
-    // `+ 0`: in the order of ids a page is full before long, while the index of times would have everything sorted. Not so for
-    // `since`: the planner knows its value, and what it leaves comes first in either order.
-    // What is open and what did not complete are few, and have indexes.
-    let status = match filter.status {
-        Some(Status::Failed | Status::Cancelled) => " AND failure = $",
-        Some(status) if !status.is_final() => " AND open AND status = $",
-        _ => " AND status = $",
-    };
-    let conditions = [
-        (filter.space.is_some(), " AND space = $"),
-        (filter.parent.is_some(), " AND parent_run = $"),
-        (filter.root.is_some(), " AND parent_run IS NOT NULL AND root = $"),
-        (filter.before.is_some(), " AND id < $"),
-        (filter.status.is_some(), status),
-        (filter.agent.is_some(), " AND agent = $"),
-        (filter.user.is_some(), " AND \"user\" = $"),
-        (filter.tool.is_some(), " AND tool = $"),
-        (filter.text.is_some(), " AND lower(title) LIKE $"),
-        (filter.since.is_some(), " AND created >= $"),
-        (filter.until.is_some(), " AND created + 0 < $"),
-    ];
-    let mut sql = String::from(select!("WHERE project = $1"));
-    let asked = conditions.into_iter().filter(|(asked, _)| *asked);
-    let mut parameter = 2;
-    for (_, condition) in asked {
-        sql.push_str(&format!("{condition}{parameter}"));
-        parameter += 1;
+/// A statement that looks at runs along an index.
+pub(super) struct Statement<'a> {
+    pub(super) sql: String,
+    pub(super) values: Vec<Param<'a>>,
+}
+
+/// A row that a list was given.
+struct LookedAt {
+    run: RunRecord,
+    fits: bool,
+    /// No more rows may be looked at.
+    is_last: bool,
+}
+
+fn looked_at(row: &Row) -> Result<LookedAt, Fault> {
+    Ok(LookedAt {
+        run: record(row)?,
+        fits: get(row, 21)?,
+        is_last: get(row, 22)?,
+    })
+}
+
+fn page(found: Vec<LookedAt>, limit: usize) -> RunPage {
+    let last = found.last();
+    let next = last.filter(|last| last.is_last || found.len() == limit);
+    RunPage {
+        next: next.map(|last| last.run.id),
+        runs: found
+            .into_iter()
+            .filter(|row| row.fits)
+            .map(|row| row.run)
+            .collect(),
+    }
+}
+
+/// What a list filters by, as parameters.
+pub(super) struct ListValues<'a> {
+    project: Uuid,
+    space: Option<Uuid>,
+    parent: Option<Uuid>,
+    root: Option<Uuid>,
+    before: Option<Uuid>,
+    /// When the run `before` was created, if it has no row any more.
+    before_time: Option<i64>,
+    failure: Option<&'static str>,
+    statuses: Option<Vec<&'static str>>,
+    agent: Option<&'a str>,
+    user: Option<Uuid>,
+    tool: Option<&'a str>,
+    words: Option<String>,
+    since: Option<i64>,
+    until: Option<i64>,
+    limit: i64,
+    looked_at_max: i64,
+}
+
+impl<'a> ListValues<'a> {
+    pub(super) fn of(project: ProjectId, filter: &'a RunFilter) -> Self {
+        let is_failure = Walk::of(filter) == Walk::Failure;
+        Self {
+            project: project.uuid(),
+            space: filter.space.map(Id::uuid),
+            parent: filter.parent.map(Id::uuid),
+            root: filter.root.map(Id::uuid),
+            before: filter.before.map(Id::uuid),
+            before_time: filter.before.map(|before| time_of(before).0),
+            failure: is_failure.then(|| filter.statuses[0].as_str()),
+            statuses: (!is_failure && !filter.statuses.is_empty())
+                .then(|| filter.statuses.iter().map(|status| status.as_str()).collect()),
+            agent: filter.agent.as_ref().map(AgentName::as_str),
+            user: filter.user.map(Id::uuid),
+            tool: filter.tool.as_ref().map(ToolName::as_str),
+            words: filter.text.as_deref().map(pattern),
+            since: filter.since.map(|at| at.0),
+            until: filter.until.map(|at| at.0),
+            limit: bounded(filter.limit),
+            looked_at_max: bounded(filter.looked_at_max.0),
+        }
+    }
+}
+
+/// One statement per combination of conditions. Those of the walk choose the rows to look at, and have an index in the order of
+/// the list; the others are about what is found there.
+pub(super) fn statement<'a>(filter: &RunFilter, of: &'a ListValues<'_>) -> Statement<'a> {
+    let walk = Walk::of(filter);
+    let mut list = Conditions::of(&of.project);
+    list.add(
+        matches!(walk, Walk::Space | Walk::OpenOfSpace),
+        "space = $",
+        &of.space,
+    );
+    list.add(walk == Walk::Children, "parent_run = $", &of.parent);
+    list.add(
+        walk == Walk::Tree,
+        "parent_run IS NOT NULL AND root = $",
+        &of.root,
+    );
+    list.add(walk == Walk::User, "\"user\" = $", &of.user);
+    list.add(walk == Walk::Tool, "tool = $", &of.tool);
+    list.add(walk == Walk::Agent, "agent = $", &of.agent);
+    list.add(walk == Walk::Time, "created >= $", &of.since);
+    list.add(walk == Walk::Time, "created < $", &of.until);
+    list.add(false, "lower(title) LIKE $", &of.words);
+    list.add(true, "failure = $", &of.failure);
+    list.add(false, "status = ANY ($)", &of.statuses);
+    if matches!(walk, Walk::Open | Walk::OpenOfSpace) {
+        list.walked.push_str(" AND open");
     }
     if filter.top {
-        sql.push_str(" AND parent_run IS NULL");
+        list.left.push("parent_run IS NULL".into());
     }
-    // A run tree is small: without the second column the planner would rather walk all runs of the project in their order
-    // than sort it.
-    let order = if filter.root.is_some() {
+    if walk == Walk::Time {
+        list.add(
+            true,
+            "(created, id) < (coalesce((SELECT created FROM runs WHERE id = $), ",
+            &of.before,
+        );
+        list.add_last("$), ", &of.before_time);
+        list.add_last("$)", &of.before);
+        return list.statement("created DESC, id DESC", of);
+    }
+    list.add(true, "id < $", &of.before);
+    // A run tree is small: by its id alone the planner would rather walk all runs of the project than sort it.
+    let order = if walk == Walk::Tree {
         "id DESC, created"
     } else {
         "id DESC"
     };
-    sql.push_str(&format!(" ORDER BY {order} LIMIT ${parameter}"));
-    sql
+    list.statement(order, of)
+}
+
+/// Conditions with their values.
+struct Conditions<'a> {
+    /// Of the rows to look at.
+    walked: String,
+    /// Of those that fit.
+    left: Vec<String>,
+    values: Vec<Param<'a>>,
+}
+
+impl<'a> Conditions<'a> {
+    fn of(project: &'a Uuid) -> Self {
+        Self {
+            walked: "project = $1".into(),
+            left: Vec::new(),
+            values: vec![project],
+        }
+    }
+
+    /// Adds a condition on a value, if there is one.
+    fn add<T: ToSql + Sync>(&mut self, is_walked: bool, condition: &str, value: &'a Option<T>) {
+        let Some(value) = value else { return };
+        let condition = condition.replace('$', &self.number(value));
+        match is_walked {
+            true => self.walked.push_str(&format!(" AND {condition}")),
+            false => self.left.push(condition),
+        }
+    }
+
+    /// Adds to the last condition of the walk.
+    fn add_last<T: ToSql + Sync>(&mut self, more: &str, value: &'a Option<T>) {
+        let Some(value) = value else { return };
+        let more = more.replace('$', &self.number(value));
+        self.walked.push_str(&more);
+    }
+
+    /// The parameter of a value.
+    fn number(&mut self, value: Param<'a>) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    fn statement(mut self, order: &str, of: &'a ListValues<'_>) -> Statement<'a> {
+        let limit = self.number(&of.limit);
+        let walked = &self.walked;
+        if self.left.is_empty() {
+            let sql = format!(
+                "SELECT {COLUMNS}, true, false FROM runs WHERE {walked} ORDER BY {order} LIMIT {limit}"
+            );
+            return Statement {
+                sql,
+                values: self.values,
+            };
+        }
+        let looked_at_max = of.looked_at_max;
+        let left = self.left.join(" AND ");
+        // Numbers its rows as they come, so it stops where the page is full. The last one tells where the next page begins.
+        let sql = format!(
+            "SELECT {COLUMNS}, ({left}) IS TRUE, place = {looked_at_max} FROM (
+                SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM runs
+                WHERE {walked} ORDER BY {order} LIMIT {looked_at_max}) AS runs
+             WHERE ({left}) OR place = {looked_at_max} ORDER BY {order} LIMIT {limit}"
+        );
+        Statement {
+            sql,
+            values: self.values,
+        }
+    }
 }
 
 /// What `LIKE` finds a text by, wherever it stands. In small letters, as the title is compared.
@@ -109,28 +236,32 @@ fn pattern(words: &str) -> String {
 }
 
 // Walks what waits in the project, and no more. What a child run asks is asked in the space of the run at the top.
-pub(super) const ASKING: &str = select!(
-    "WHERE project = $1 AND asks AND ($2::uuid IS NULL OR id < $2) AND ($4::text IS NULL OR agent = $4)
-       AND ($3::uuid IS NULL OR $3 = (SELECT top.space FROM runs AS top WHERE top.id = runs.root))
-       AND ($5::uuid IS NULL OR EXISTS (SELECT 1 FROM members WHERE entity = $5
-            AND members.space = (SELECT top.space FROM runs AS top WHERE top.id = runs.root)))
-     ORDER BY id DESC LIMIT $6"
+pub(super) const ASKING: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", fits, place = $7 FROM (
+        SELECT *, row_number() OVER (ORDER BY id DESC) AS place FROM runs
+        WHERE project = $1 AND asks AND id < $2 ORDER BY id DESC LIMIT $7) AS runs
+     CROSS JOIN LATERAL (SELECT (($4::text IS NULL OR agent = $4)
+        AND ($3::uuid IS NULL OR $3 = (SELECT top.space FROM runs AS top WHERE top.id = runs.root))
+        AND ($5::uuid IS NULL OR EXISTS (SELECT 1 FROM members WHERE entity = $5
+             AND members.space = (SELECT top.space FROM runs AS top WHERE top.id = runs.root)))) IS TRUE) AS judged (fits)
+     WHERE fits OR place = $7 ORDER BY id DESC LIMIT $6"
 );
 
-pub(super) async fn asking(
-    db: &Db<'_>,
-    project: ProjectId,
-    filter: &AskingFilter,
-) -> Result<Vec<RunRecord>, Fault> {
-    let values: [Param<'_>; 6] = [
+pub(super) async fn asking(db: &Db<'_>, project: ProjectId, filter: &AskingFilter) -> Result<RunPage, Fault> {
+    let values: [Param<'_>; 7] = [
         &project.uuid(),
-        &filter.before.map(Id::uuid),
+        // The largest uuid is nobody's id.
+        &filter.before.map_or(Uuid::max(), Id::uuid),
         &filter.space.map(Id::uuid),
         &filter.agent.as_ref().map(AgentName::as_str),
         &filter.member.map(Id::uuid),
         &bounded(filter.limit),
+        &bounded(filter.looked_at_max.0),
     ];
-    rows(db, ASKING, &values, record).await
+    let found = rows(db, ASKING, &values, looked_at).await?;
+    Ok(page(found, filter.limit))
 }
 
 // A user's runs are found by its spaces. The order has no index for open runs, because every append would have to write it: they
@@ -139,7 +270,7 @@ macro_rules! recent_where {
     () => {
         "WHERE project = $1 AND parent_run IS NULL AND tool IS NULL AND ($2::text IS NULL OR agent = $2)
            AND ($3::uuid IS NULL OR space = $3)
-           AND ($4::uuid IS NULL OR space IN (SELECT members.space FROM members WHERE entity = $4))
+           AND {member}
            AND ($5::text[] IS NULL OR status = ANY ($5)) AND ($6::bigint IS NULL OR updated >= $6)"
     };
 }
@@ -153,9 +284,27 @@ pub(super) fn recent_sql(filter: &RecentFilter) -> [String; 2] {
     let is_failure = |status: &Status| matches!(status, Status::Failed | Status::Cancelled);
     let failures = !filter.statuses.is_empty() && filter.statuses.iter().all(is_failure);
     let few = if failures { " AND failure IS NOT NULL" } else { "" };
-    let page = ["open", "NOT open"]
-        .map(|which| format!("({RECENT}{few} AND {which} AND {AFTER_CURSOR} {IN_ORDER} LIMIT $9)"));
-    let counted = ["open", "NOT open"].map(|which| format!("{RECENT_ONE}{few} AND {which}"));
+    // `+ 0`: the runs of a space or of a user's spaces are few, and sorted; the planner would rather walk all of the agent in the
+    // order of changes.
+    let order = match filter.space.is_some() || filter.member.is_some() {
+        true => "ORDER BY updated + 0 DESC, id DESC",
+        false => IN_ORDER,
+    };
+    // An array, which the index of a space's runs is looked up with: of a subquery, as one of two conditions, the planner makes a
+    // filter.
+    let member = match filter.member {
+        Some(_) => "space = ANY (ARRAY(SELECT members.space FROM members WHERE entity = $4::uuid))",
+        None => "$4::uuid IS NULL",
+    };
+    let sides = sides(&filter.statuses);
+    let page: Vec<String> = sides
+        .iter()
+        .map(|which| format!("({RECENT}{few} AND {which} AND {AFTER_CURSOR} {order} LIMIT $9)"))
+        .collect();
+    let counted: Vec<String> = sides
+        .iter()
+        .map(|which| format!("{RECENT_ONE}{few} AND {which}"))
+        .collect();
     [
         format!(
             "SELECT * FROM ({}) AS found {IN_ORDER} LIMIT $9",
@@ -166,6 +315,18 @@ pub(super) fn recent_sql(filter: &RecentFilter) -> [String; 2] {
             counted.join(" UNION ALL ")
         ),
     ]
+    .map(|sql| sql.replace("{member}", member))
+}
+
+/// Where runs in these statuses are: among those that are open, those that ended, or both.
+fn sides(statuses: &[Status]) -> &'static [&'static str] {
+    let is_final = |status: &Status| status.is_final();
+    match (statuses.iter().any(is_final), statuses.iter().all(is_final)) {
+        (true, true) => &["NOT open"],
+        (false, false) => &["open"],
+        // Some of each, or any.
+        _ => &["open", "NOT open"],
+    }
 }
 
 pub(super) async fn recent(

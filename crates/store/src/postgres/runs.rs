@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolgate_engine::activity::Activity;
 use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
-use toolgate_engine::store::{AskingFilter, RecentFilter, RunFilter, RunRecord, RunTree, Runs, StoreError};
+use toolgate_engine::store::{
+    AskingFilter, RecentFilter, RunFilter, RunPage, RunRecord, RunTree, Runs, StoreError,
+};
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::Status;
 use toolgate_kernel::id::{CallId, NodeId, ProjectId, RunId, SpaceId};
@@ -30,10 +32,10 @@ impl Runs for PostgresStore {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         read!(self, db => of(db, run))
     }
-    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<RunPage, StoreError> {
         read!(self, db => run_lists::list(db, project, &filter))
     }
-    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError> {
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<RunPage, StoreError> {
         read!(self, db => run_lists::asking(db, project, &filter))
     }
     async fn recent_runs(
@@ -57,6 +59,9 @@ impl Runs for PostgresStore {
     }
     async fn release(&self, run: RunId, epoch: u64, wakes: i32) -> Result<(), StoreError> {
         read!(self, db => release(db, run, epoch, wakes))
+    }
+    async fn live_nodes(&self, now: Time) -> Result<u64, StoreError> {
+        read!(self, db => live_nodes(db, self.lease, now))
     }
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
         // It comes by every few seconds, and a node that must not use the database any more has to seem dead to others.
@@ -94,16 +99,21 @@ impl Runs for PostgresStore {
     }
 }
 
-macro_rules! select {
-    ($($rest:tt)*) => {
-        concat!(
-            "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                    updated, version, wake_at, node, epoch, lane, wakes, tool, \"user\", title, tokens FROM runs ",
-            $($rest)*
-        )
+macro_rules! columns {
+    () => {
+        "id, project, space, agent, revision, parent_run, parent_call, root, status, created, updated, version, wake_at, node,
+         epoch, lane, wakes, tool, \"user\", title, tokens"
     };
 }
-pub(super) use select;
+macro_rules! select {
+    ($($rest:tt)*) => {
+        concat!("SELECT ", columns!(), " FROM runs ", $($rest)*)
+    };
+}
+pub(super) use {columns, select};
+
+/// What `record` reads, in its order.
+pub(super) const COLUMNS: &str = columns!();
 
 const GET: &str = select!("WHERE id = $1");
 
@@ -112,7 +122,7 @@ pub(super) async fn of(db: &Db<'_>, run: RunId) -> Result<Option<RunRecord>, Fau
 }
 
 /// The run of a row that [`select`] has read.
-const ENDED_TREES: &str = select!(
+pub(super) const ENDED_TREES: &str = select!(
     "WHERE project = $1 AND NOT open AND parent_run IS NULL AND updated <= $2
        AND NOT EXISTS (SELECT 1 FROM runs AS below
                        WHERE below.root = runs.id AND below.parent_run IS NOT NULL
@@ -205,6 +215,7 @@ macro_rules! or_server_time {
         )
     };
 }
+pub(super) use or_server_time;
 
 /// The caller's time if leases go by that, and none if they go by the server's.
 fn lease_time(lease: Option<Duration>, now: Time) -> Option<i64> {
@@ -279,6 +290,16 @@ const RELEASE: &str = "
 async fn release(db: &Db<'_>, run: RunId, epoch: u64, wakes: i32) -> Result<(), Fault> {
     let values: [super::column::Param<'_>; 3] = [&run.uuid(), &(epoch as i64), &i64::from(wakes)];
     db.execute_alone(RELEASE, &values).await.map(drop)
+}
+
+const LIVE_NODES: &str = concat!(
+    "SELECT count(*) FROM nodes WHERE until >= ",
+    or_server_time!("$1")
+);
+
+async fn live_nodes(db: &Db<'_>, lease: Option<Duration>, now: Time) -> Result<u64, Fault> {
+    let count = first(db, LIVE_NODES, &[&lease_time(lease, now)], |row| number(row, 0)).await?;
+    Ok(count.unwrap_or_default())
 }
 
 const HEARTBEAT: &str = concat!(

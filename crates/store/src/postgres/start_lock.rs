@@ -8,6 +8,7 @@ use toolgate_engine::store::StoreError;
 use super::PostgresStore;
 use super::fault::Fault;
 use super::pool::Lease;
+use super::runs::or_server_time;
 use super::session::Session;
 
 /// A lock that this process has, until it is dropped or the process ends.
@@ -29,6 +30,25 @@ pub(crate) async fn hold(session: &Session) -> Result<bool, Fault> {
         .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
         .await?;
     Ok(row.try_get(0)?)
+}
+
+const SERVING: &str = concat!(
+    "SELECT EXISTS (SELECT 1 FROM nodes WHERE until >= ",
+    or_server_time!("NULL"),
+    ")"
+);
+
+/// Refuses a database that gateways use: the heartbeat of a node lasts.
+pub(crate) async fn require_unused(session: &Session) -> Result<(), Fault> {
+    let is_used: bool = session.client.query_one(SERVING, &[]).await?.try_get(0)?;
+    match is_used {
+        false => Ok(()),
+        true => {
+            let why = "a gateway runs on the database; stop every gateway that uses it and import again. One that was killed \
+                       counts until its lease has ended (engine.node_lease, 15 seconds unless set)";
+            Err(StoreError::Unavailable(why.into()).into())
+        }
+    }
 }
 
 impl PostgresStore {

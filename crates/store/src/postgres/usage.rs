@@ -61,7 +61,7 @@ impl Columns {
     }
 }
 
-const SINCE: &str = "
+pub(super) const SINCE: &str = "
     SELECT code, latency, sum(calls)::bigint FROM tool_usage WHERE project = $1 AND tool = $2 AND day >= $3
     GROUP BY code, latency";
 
@@ -74,7 +74,7 @@ pub(super) async fn since(
     rows(db, SINCE, &[&project.uuid(), &text(tool), &day.0], record).await
 }
 
-const OF_PROJECT: &str = "
+pub(super) const OF_PROJECT: &str = "
     SELECT code, latency, sum(calls)::bigint FROM tool_usage WHERE project = $1 AND day >= $2
     GROUP BY code, latency";
 

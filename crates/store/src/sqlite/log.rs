@@ -246,7 +246,7 @@ pub(crate) struct Places(HashMap<SpaceId, Seq>);
 
 const LAST: &str = "SELECT last FROM log WHERE space = ?1 ORDER BY first DESC LIMIT 1";
 
-fn tail(connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
+pub(super) fn tail(connection: &Connection, space: SpaceId) -> Result<Seq, Fault> {
     let last = first(connection, LAST, [space.to_bytes()], |row| seq(row, 0))?;
     // The last entries may have been deleted, and their places are not given again.
     Ok(last.unwrap_or_default().max(retention::floor(connection, space)?))
@@ -297,7 +297,12 @@ pub(crate) const OF_RUN_BACKWARDS: &str = within!("run", "DESC");
 pub(crate) const OF_SPACE: &str = within!("space", "ASC");
 pub(crate) const OF_SPACE_BACKWARDS: &str = within!("space", "DESC");
 
-fn read(connection: &Connection, sql: &str, of: [u8; 16], range: LogRange) -> Result<LogPage, Fault> {
+pub(super) fn read(
+    connection: &Connection,
+    sql: &str,
+    of: [u8; 16],
+    range: LogRange,
+) -> Result<LogPage, Fault> {
     let after = bounded(range.after.0);
     let before = range.before.map_or(i64::MAX, |before| bounded(before.0));
     let mut statement = connection.prepare_cached(sql)?;

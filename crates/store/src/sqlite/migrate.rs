@@ -35,6 +35,7 @@ const STEPS: &[(u32, &str)] = &[
     (17, include_str!("../../migrations/sqlite/0017_retention.sql")),
     (18, include_str!("../../migrations/sqlite/0018_list_indexes.sql")),
     (19, include_str!("../../migrations/sqlite/0019_rewrites.sql")),
+    (20, include_str!("../../migrations/sqlite/0020_run_walks.sql")),
 ];
 
 const TABLE: &str = "

@@ -22,7 +22,10 @@ pub(crate) mod readers;
 mod receipts;
 mod records;
 mod retention;
+mod run_lists;
 mod runs;
+#[cfg(test)]
+mod scale;
 mod search;
 mod session;
 mod spaces;
@@ -33,6 +36,9 @@ mod usage;
 mod vacuum;
 mod work;
 mod writer;
+
+#[cfg(test)]
+pub(crate) use projects::REMOVE as REMOVE_PROJECT;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -72,7 +72,7 @@ pub(crate) fn list(connection: &Connection) -> Result<Vec<ProjectRecord>, Fault>
 }
 
 /// Everything that belongs to a project; what is found through another table goes before that table's rows do.
-const REMOVE: &[&str] = &[
+pub(crate) const REMOVE: &[&str] = &[
     "DELETE FROM keys WHERE project = ?1",
     "DELETE FROM log WHERE space IN (SELECT id FROM spaces WHERE project = ?1)",
     "DELETE FROM members WHERE space IN (SELECT id FROM spaces WHERE project = ?1)",

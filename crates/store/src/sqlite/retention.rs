@@ -342,7 +342,7 @@ pub(crate) const LOOSE_SPACES: &str = "
     FROM (SELECT id FROM spaces INDEXED BY spaces_of_project WHERE project = ?1 AND id > ?3 ORDER BY id LIMIT ?4) AS looked
     ORDER BY id";
 
-fn loose_spaces(
+pub(super) fn loose_spaces(
     connection: &Connection,
     project: ProjectId,
     before: Time,
@@ -368,7 +368,7 @@ pub(crate) const LOOSE_ENTRIES: &str = "
     SELECT space, first, run, time, format, events FROM log
     WHERE space = ?1 AND run IS NULL AND time < ?2 AND (time, first) > (?3, ?4) ORDER BY time, first LIMIT ?5";
 
-fn loose_entries(
+pub(super) fn loose_entries(
     connection: &Connection,
     space: SpaceId,
     before: Time,
@@ -443,7 +443,7 @@ pub(crate) const SPACES_FROM: &str = "
 pub(crate) const ENTRIES_OF: &str = "
     SELECT space, first, run, time, format, events FROM log WHERE space = ?1 AND first > ?2 ORDER BY first LIMIT ?3";
 
-fn find_entries(
+pub(super) fn find_entries(
     connection: &Connection,
     project: ProjectId,
     wanted: &str,

@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row, ToSql, params};
 use toolgate_engine::activity::Activity;
 use toolgate_engine::consumption::{Consumed, Consumer, ConsumptionFilter, ConsumptionKey, Days};
 use toolgate_engine::store::{
-    Append, AskingFilter, LeaseWrite, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunRecord, RunTree, Runs,
-    StoreError, Wake,
+    Append, AskingFilter, LeaseWrite, RecentFilter, RunFilter, RunPage, RunRecord, RunTree, Runs, StoreError,
+    Wake,
 };
 use toolgate_engine::usage::{Day, UsageRecord};
 use toolgate_kernel::event::{Seq, Status};
@@ -18,25 +18,31 @@ use toolgate_kernel::time::Time;
 
 use super::column::{agent_name, bounded, change, first, insert, rows, seq, tool_name};
 use super::fault::Fault;
-use super::{SqliteStore, activity, consumption, usage};
+use super::{SqliteStore, activity, consumption, run_lists, usage};
 
 #[async_trait]
 impl Runs for SqliteStore {
     async fn run(&self, run: RunId) -> Result<Option<RunRecord>, StoreError> {
         self.readers.short(|db| get(db, run))
     }
-    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
-        self.readers.long(move |db| list(db, project, &filter)).await
+    async fn runs(&self, project: ProjectId, filter: RunFilter) -> Result<RunPage, StoreError> {
+        self.readers
+            .long(move |db| run_lists::list(db, project, &filter))
+            .await
     }
-    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<Vec<RunRecord>, StoreError> {
-        self.readers.long(move |db| asking(db, project, &filter)).await
+    async fn asking(&self, project: ProjectId, filter: AskingFilter) -> Result<RunPage, StoreError> {
+        self.readers
+            .long(move |db| run_lists::asking(db, project, &filter))
+            .await
     }
     async fn recent_runs(
         &self,
         project: ProjectId,
         filter: RecentFilter,
     ) -> Result<(Vec<RunRecord>, u64), StoreError> {
-        self.readers.long(move |db| recent(db, project, &filter)).await
+        self.readers
+            .long(move |db| run_lists::recent(db, project, &filter))
+            .await
     }
     async fn open_run(&self, space: SpaceId, agent: &AgentName) -> Result<Option<RunRecord>, StoreError> {
         self.readers.short(|db| open(db, space, agent))
@@ -55,6 +61,9 @@ impl Runs for SqliteStore {
     }
     async fn heartbeat(&self, node: NodeId, until: Time) -> Result<(), StoreError> {
         self.writer.write(move |db| heartbeat(db, node, until)).await
+    }
+    async fn live_nodes(&self, now: Time) -> Result<u64, StoreError> {
+        self.readers.short(|db| live_nodes(db, now))
     }
     async fn next_wake(&self) -> Result<Option<Time>, StoreError> {
         self.readers.short(next_wake)
@@ -225,15 +234,21 @@ pub(crate) fn note_asks(connection: &Connection, run: RunId, asks: bool) -> Resu
     Ok(())
 }
 
-macro_rules! select {
-    ($($rest:tt)*) => {
-        concat!(
-            "SELECT id, project, space, agent, revision, parent_run, parent_call, root, status, created,
-                    updated, version, wake_at, node, epoch, lane, wakes, tool, user, title, tokens FROM runs ",
-            $($rest)*
-        )
+macro_rules! columns {
+    () => {
+        "id, project, space, agent, revision, parent_run, parent_call, root, status, created, updated, version, wake_at, node,
+         epoch, lane, wakes, tool, user, title, tokens"
     };
 }
+macro_rules! select {
+    ($($rest:tt)*) => {
+        concat!("SELECT ", columns!(), " FROM runs ", $($rest)*)
+    };
+}
+pub(super) use columns;
+
+/// What `record` reads, in its order.
+pub(super) const COLUMNS: &str = columns!();
 
 const GET: &str = select!("WHERE id = ?1");
 
@@ -241,7 +256,7 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Result<Option<RunRecor
     first(connection, GET, [run.to_bytes()], record)
 }
 
-fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
+pub(super) fn record(row: &Row<'_>) -> Result<RunRecord, Fault> {
     let parent = row.get::<_, Option<[u8; 16]>>(5)?;
     let number = row.get::<_, Option<u32>>(6)?;
     let node = row.get::<_, Option<[u8; 16]>>(13)?;
@@ -363,190 +378,6 @@ pub(crate) fn status(text: &str) -> Result<Status, Fault> {
     Status::parse(text).ok_or_else(|| StoreError::Corrupt(format!("a run in status {text:?}")).into())
 }
 
-/// Newest first: ids sort by creation time.
-pub(crate) fn list(
-    connection: &Connection,
-    project: ProjectId,
-    filter: &RunFilter,
-) -> Result<Vec<RunRecord>, Fault> {
-    let project = project.to_bytes();
-    let space = filter.space.map(SpaceId::to_bytes);
-    let parent = filter.parent.map(RunId::to_bytes);
-    let root = filter.root.map(RunId::to_bytes);
-    let before = filter.before.map(RunId::to_bytes);
-    let status = filter.status.map(Status::as_str);
-    let agent = filter.agent.as_ref().map(AgentName::as_str);
-    let user = filter.user.map(EntityId::to_bytes);
-    let tool = filter.tool.as_ref().map(ToolName::as_str);
-    let text = filter.text.as_deref().map(pattern);
-    let (since, until) = (filter.since.map(|at| at.0), filter.until.map(|at| at.0));
-    let limit = bounded(filter.limit);
-    fn given<T: ToSql>(value: &Option<T>) -> Option<&dyn ToSql> {
-        value.as_ref().map(|value| value as &dyn ToSql)
-    }
-    // In the order of the conditions in `list_sql`.
-    let conditions = [
-        given(&space),
-        given(&parent),
-        given(&root),
-        given(&before),
-        given(&status),
-        given(&agent),
-        given(&user),
-        given(&tool),
-        given(&text),
-        given(&since),
-        given(&until),
-    ];
-    let mut values: Vec<&dyn ToSql> = vec![&project];
-    values.extend(conditions.into_iter().flatten());
-    values.push(&limit);
-    rows(connection, &list_sql(filter), &values[..], record)
-}
-
-// Walks what waits in the project, and no more. What a child run asks is asked in the space of the run at the top.
-pub(crate) const ASKING: &str = select!(
-    "WHERE project = ?1 AND asks = 1 AND (?2 IS NULL OR id < ?2) AND (?4 IS NULL OR agent = ?4)
-       AND (?3 IS NULL OR ?3 = (SELECT top.space FROM runs AS top WHERE top.id = runs.root))
-       AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE entity = ?5
-            AND members.space = (SELECT top.space FROM runs AS top WHERE top.id = runs.root)))
-     ORDER BY id DESC LIMIT ?6"
-);
-
-fn asking(
-    connection: &Connection,
-    project: ProjectId,
-    filter: &AskingFilter,
-) -> Result<Vec<RunRecord>, Fault> {
-    let values = params![
-        project.to_bytes(),
-        filter.before.map(RunId::to_bytes),
-        filter.space.map(SpaceId::to_bytes),
-        filter.agent.as_ref().map(|agent| agent.as_str()),
-        filter.member.map(EntityId::to_bytes),
-        bounded(filter.limit),
-    ];
-    rows(connection, ASKING, values, record)
-}
-
-// A user's runs are found by its spaces. The order has no index: every append would have to write it.
-macro_rules! recent_where {
-    () => {
-        "WHERE project = ?1 AND parent_run IS NULL AND tool IS NULL AND (?2 IS NULL OR agent = ?2)
-           AND (?3 IS NULL OR space = ?3)
-           AND (?4 IS NULL OR space IN (SELECT members.space FROM members WHERE entity = ?4))
-           AND (?5 IS NULL OR instr(?5, ',' || status || ',') > 0) AND (?6 IS NULL OR updated >= ?6)"
-    };
-}
-const RECENT: &str = select!(
-    recent_where!(),
-    " AND (?7 IS NULL OR (updated, id) < (?7, ?8)) ORDER BY updated DESC, id DESC LIMIT ?9"
-);
-const RECENT_COUNT: &str = concat!(
-    "SELECT COUNT(*) FROM (SELECT 1 FROM runs ",
-    recent_where!(),
-    " LIMIT ?7)"
-);
-
-fn recent(
-    connection: &Connection,
-    project: ProjectId,
-    filter: &RecentFilter,
-) -> Result<(Vec<RunRecord>, u64), Fault> {
-    let statuses = filter.statuses.iter().map(|status| status.as_str());
-    let statuses = format!(",{},", statuses.collect::<Vec<_>>().join(","));
-    let statuses = (!filter.statuses.is_empty()).then_some(statuses);
-    let project = project.to_bytes();
-    let agent = filter.agent.as_ref().map(|agent| agent.as_str());
-    let space = filter.space.map(SpaceId::to_bytes);
-    let member = filter.member.map(EntityId::to_bytes);
-    let since = filter.since.map(|since| since.0);
-    let (time, id) = filter.before.unzip();
-    let (time, id) = (time.map(|time| time.0), id.map(RunId::to_bytes));
-    let values = params![
-        project,
-        agent,
-        space,
-        member,
-        statuses,
-        since,
-        time,
-        id,
-        bounded(filter.limit)
-    ];
-    let page = rows(connection, RECENT, values, record)?;
-    let values = params![
-        project,
-        agent,
-        space,
-        member,
-        statuses,
-        since,
-        RECENT_COUNT_MAX as i64
-    ];
-    let mut counted = connection.prepare_cached(RECENT_COUNT)?;
-    let total: i64 = counted.query_row(values, |row| row.get(0))?;
-    Ok((page, total as u64))
-}
-
-/// One statement per combination of conditions, so that each uses its index.
-pub(crate) fn list_sql(filter: &RunFilter) -> String {
-    // `+`: in the order of ids a page is full before long, while the index of times would have everything sorted. And a space, a
-    // parent or a user has fewer runs than an agent.
-    let fewer = filter.space.is_some() || filter.parent.is_some() || filter.user.is_some();
-    let agent = if fewer {
-        " AND +agent = ?"
-    } else {
-        " AND agent = ?"
-    };
-    let conditions = [
-        (filter.space.is_some(), " AND space = ?"),
-        (filter.parent.is_some(), " AND parent_run = ?"),
-        (filter.root.is_some(), " AND root = ? AND parent_run IS NOT NULL"),
-        (filter.before.is_some(), " AND id < ?"),
-        (filter.status.is_some(), " AND status = ?"),
-        // Said in these words, the few that did not complete are found by their index.
-        (
-            matches!(filter.status, Some(Status::Failed | Status::Cancelled)) && !fewer,
-            " AND (status = 'failed' OR status = 'cancelled')",
-        ),
-        (filter.agent.is_some(), agent),
-        (filter.user.is_some(), " AND user = ?"),
-        (filter.tool.is_some(), " AND tool = ?"),
-        (filter.text.is_some(), " AND title LIKE ? ESCAPE '\\'"),
-        (filter.since.is_some(), " AND +created >= ?"),
-        (filter.until.is_some(), " AND +created < ?"),
-        (filter.top, " AND parent_run IS NULL"),
-    ];
-    // A run tree is small, and the planner would rather walk all runs of the project than sort it.
-    let mut sql = match filter.root {
-        Some(_) => select!("INDEXED BY runs_of_root WHERE project = ?"),
-        None => select!("WHERE project = ?"),
-    }
-    .to_owned();
-    sql.extend(
-        conditions
-            .into_iter()
-            .filter(|(asked, _)| *asked)
-            .map(|(_, sql)| sql),
-    );
-    sql.push_str(" ORDER BY id DESC LIMIT ?");
-    sql
-}
-
-/// What `LIKE` finds a text by, wherever it stands.
-fn pattern(text: &str) -> String {
-    let mut pattern = String::from("%");
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern.push('%');
-    pattern
-}
-
 // In the order of urgency: were more queued than are asked for, nobody would see a deadline behind them. The indices are
 // named, because the planner would rather build one of its own over all runs.
 pub(crate) const CLAIMABLE: &str = "
@@ -565,6 +396,13 @@ pub(crate) fn claimable(connection: &Connection, now: Time, limit: usize) -> Res
     rows(connection, CLAIMABLE, params![now.0, bounded(limit)], |row| {
         Ok(RunId::from_bytes(row.get(0)?))
     })
+}
+
+const LIVE_NODES: &str = "SELECT count(*) FROM nodes WHERE until >= ?1";
+
+fn live_nodes(connection: &Connection, now: Time) -> Result<u64, Fault> {
+    let count = first(connection, LIVE_NODES, [now.0], |row| Ok(row.get::<_, i64>(0)?))?;
+    Ok(count.unwrap_or_default() as u64)
 }
 
 pub(crate) const NEXT_WAKE: &str = "

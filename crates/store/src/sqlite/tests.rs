@@ -15,7 +15,9 @@ use toolgate_testkit::store_conformance::samples::{
     answer, create, project, run, run_record, say, space, text,
 };
 
-use super::{SqliteOptions, SqliteStore, agents, check, idempotency, log, projects, retention, runs, spaces};
+use super::{
+    SqliteOptions, SqliteStore, agents, check, idempotency, log, projects, retention, run_lists, runs, spaces,
+};
 
 fn open(directory: &TempDir) -> Arc<SqliteStore> {
     let path = directory.path().join("toolgate.db");
@@ -199,7 +201,7 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         runs::FAMILY,
         runs::OPEN,
         runs::OPEN_RUN,
-        runs::ASKING,
+        run_lists::ASKING,
         log::OF_RUN,
         log::OF_RUN_BACKWARDS,
         log::OF_SPACE,
@@ -227,10 +229,14 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
     .into();
     for conditions in 0..2_u32.pow(11) {
         let set = |bit: u32| conditions & (1 << bit) != 0;
-        let status = if set(10) { Status::Failed } else { Status::Running };
-        statements.push(runs::list_sql(&RunFilter {
+        let statuses = match (set(1), set(10)) {
+            (false, _) => vec![],
+            (true, true) => vec![Status::Failed],
+            (true, false) => vec![Status::Running],
+        };
+        let filter = RunFilter {
             space: set(0).then(|| space(1)),
-            status: set(1).then_some(status),
+            statuses,
             parent: set(2).then(|| run(1)),
             before: set(3).then(|| run(1)),
             agent: set(4).then(|| "a".parse().expect("a name")),
@@ -241,7 +247,8 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
             top: set(9),
             limit: 1,
             ..RunFilter::default()
-        }));
+        };
+        statements.push(list_sql(&filter));
     }
     for sql in statements {
         let explained = format!("EXPLAIN QUERY PLAN {sql}");
@@ -258,6 +265,11 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
     }
 }
 
+fn list_sql(filter: &RunFilter) -> String {
+    let values = run_lists::ListValues::of(project(1), filter);
+    run_lists::statement(filter, &values).sql
+}
+
 #[tokio::test]
 async fn a_list_that_finds_few_runs_has_an_index() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -267,12 +279,12 @@ async fn a_list_that_finds_few_runs_has_an_index() {
         ..RunFilter::default()
     };
     let failed = RunFilter {
-        status: Some(Status::Failed),
+        statuses: vec![Status::Failed],
         ..RunFilter::default()
     };
     let in_space = RunFilter {
         space: Some(space(1)),
-        status: Some(Status::Cancelled),
+        statuses: vec![Status::Cancelled],
         ..rare.clone()
     };
     for (filter, index) in [
@@ -280,7 +292,7 @@ async fn a_list_that_finds_few_runs_has_an_index() {
         (failed, "runs_failed"),
         (in_space, "runs_of_space"),
     ] {
-        let explained = format!("EXPLAIN QUERY PLAN {}", runs::list_sql(&filter));
+        let explained = format!("EXPLAIN QUERY PLAN {}", list_sql(&filter));
         let plan = store.writer.write(move |db| Ok(plan_of(db, &explained)));
         let plan = plan.await.expect("a plan");
         assert!(plan.iter().all(|step| step.contains(index)), "{index}: {plan:?}");

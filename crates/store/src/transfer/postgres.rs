@@ -40,7 +40,7 @@ impl PostgresDatabase {
     }
 
     /// Connects to a database to write it, migrated to this version. No gateway starts on it until this is dropped;
-    /// `Unavailable` if one is starting, or if another import is under way.
+    /// `Unavailable` if one is starting or running, or if another import is under way.
     pub async fn create(address: &PostgresAddress) -> Result<Self, StoreError> {
         let opened = async {
             let lease = postgres::connect_and_migrate(address, options()).await?;
@@ -48,6 +48,7 @@ impl PostgresDatabase {
                 let why = "a gateway is starting on the database, or another import is under way";
                 return Err(StoreError::Unavailable(why.into()).into());
             }
+            postgres::require_unused(&lease).await?;
             Self::of(lease).await
         };
         opened.await.map_err(Fault::into_store_error)
@@ -112,6 +113,8 @@ impl PostgresDatabase {
         table: &'static Table,
         rows: &[Row],
     ) -> Result<(), Fault> {
+        // Again with every batch: a gateway of a version that does not wait for imports may have started.
+        postgres::require_unused(&self.lease).await?;
         let db = self.lease.db();
         db.control("BEGIN").await??;
         // With the first rows: an import that stores nothing leaves nothing behind.

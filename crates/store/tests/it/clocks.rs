@@ -26,6 +26,7 @@ async fn a_node_whose_clock_is_ahead_takes_over_no_run_of_a_living_node() {
     assert!(store.claim(run(1), node(1), behind).await.unwrap().is_some());
     assert_eq!(store.claimable(ahead, 9).await.unwrap(), []);
     assert_eq!(store.claim(run(1), node(2), ahead).await.unwrap(), None);
+    assert_eq!(store.live_nodes(ahead).await.unwrap(), 1);
     // It ends, and a node with whatever clock takes over.
     store.heartbeat(node(1), Time(0)).await.unwrap();
     assert_eq!(store.claimable(behind, 9).await.unwrap(), [run(1)]);

@@ -352,7 +352,7 @@ async fn perform(store: &dyn Store, call: &Call, known: &[RunRecord]) -> String 
                 project(1),
                 RunFilter {
                     space,
-                    status,
+                    statuses: status.into_iter().collect(),
                     parent,
                     before,
                     limit,
@@ -448,7 +448,7 @@ async fn compare<S: Store>(calls: &[Call], open: impl AsyncFn() -> S) {
             limit: usize::MAX,
             ..RunFilter::default()
         };
-        let known = model.runs(project(1), all).await.expect("read");
+        let known = model.runs(project(1), all).await.expect("read").runs;
         let expected = perform(&*model, call, &known).await;
         assert_eq!(perform(&store, call, &known).await, expected, "{call:?}");
     }

@@ -10,6 +10,7 @@ use toolgate_engine::store::{
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
 use toolgate_store::{Storage, check_database, check_postgres, vacuum_database};
+use toolgate_testkit::postgres_server::PostgresServer;
 use toolgate_testkit::store_conformance::samples::{
     create, entity, extend, node, project, run, run_record, say, space, space_record, text,
 };
@@ -27,12 +28,15 @@ fn pages(scratch: &Scratch) -> (i64, i64) {
 
 /// Runs that end with a large text.
 async fn fill(store: &dyn Storage, first: u64, runs: u64) -> Result<(), StoreError> {
-    let words = "much was said ".repeat(1_000);
+    fill_with(store, first, runs, &"much was said ".repeat(1_000)).await
+}
+
+async fn fill_with(store: &dyn Storage, first: u64, runs: u64, words: &str) -> Result<(), StoreError> {
     for n in first..first + runs {
         let record = run_record(run(n), space(1));
         let begun = store.append(create(record.clone())).await?;
         let mut end = extend(&record, begun.last());
-        end.events = vec![text(&words)];
+        end.events = vec![text(words)];
         let RunWrite::Extend { status, .. } = &mut end.run else {
             unreachable!("an extension")
         };
@@ -78,6 +82,40 @@ async fn the_file_shrinks_with_what_is_deleted_and_does_not_grow_with_what_comes
     }
     let (later, _) = pages(&scratch);
     assert!(later < small * 2, "{small} pages, {later} after five rounds");
+}
+
+/// Bytes of the tables and indexes of a PostgreSQL database.
+fn bytes(database: &Database) -> u64 {
+    let sql = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace";
+    let told = PostgresServer::shared().execute(&database.0, sql);
+    told.parse().expect("a number")
+}
+
+#[tokio::test]
+async fn a_postgres_database_does_not_grow_with_what_comes_and_goes() {
+    let database = Database::new();
+    let store = database.open().await;
+    store.create_space(space_record(space(1))).await.expect("a space");
+    // PostgreSQL would compress repeated words to almost nothing.
+    let words = (0..2_000_u64).map(|n| format!("{:x} ", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let words: String = words.collect();
+    let round = async |first| {
+        fill_with(&store, first, 50, &words).await.expect("stored");
+        delete(&store, first, 50).await.expect("deleted");
+        // The server does it by itself, when it comes by.
+        PostgresServer::shared().execute(&database.0, "VACUUM");
+        bytes(&database)
+    };
+    let once = round(1).await;
+    for first in [101, 201, 301, 401] {
+        round(first).await;
+    }
+    let later = round(501).await;
+    assert!(
+        once > 1 << 20 && later < once * 3 / 2,
+        "{once} bytes, {later} after five more rounds"
+    );
 }
 
 #[tokio::test]

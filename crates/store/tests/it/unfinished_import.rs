@@ -1,8 +1,12 @@
 //! An import that was interrupted is noticed, so that no gateway starts on a part of the data.
 
-use toolgate_engine::store::{Directory, Store, StoreError};
+use std::time::Duration;
+
+use toolgate_engine::store::{Directory, Runs as _, Store, StoreError};
+use toolgate_kernel::time::Time;
+use toolgate_store::PostgresOptions;
 use toolgate_store::transfer::{PostgresDatabase, SqliteDatabase, export, import};
-use toolgate_testkit::store_conformance::samples::{project, project_record};
+use toolgate_testkit::store_conformance::samples::{node, project, project_record};
 
 use crate::readers::ask;
 use crate::scratch::{Database, Scratch};
@@ -89,4 +93,29 @@ async fn no_gateway_starts_while_an_import_is_under_way() {
     assert!(!starting.is_finished());
     drop(target);
     starting.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_import_beside_a_running_gateway_is_refused() {
+    let (file, database) = (a_file().await, Database::new());
+    let gateway = database
+        .open_with(PostgresOptions {
+            lease: Some(Duration::from_secs(3600)),
+            ..PostgresOptions::default()
+        })
+        .await;
+    gateway.heartbeat(node(1), Time(1)).await.unwrap();
+    let refused = PostgresDatabase::create(&database.address()).await;
+    let Err(StoreError::Unavailable(why)) = refused else {
+        panic!("it was not refused");
+    };
+    assert!(why.contains("a gateway runs on the database"), "{why}");
+    // It stops, and starts while an import is under way, as a version does that does not wait for imports.
+    gateway.heartbeat(node(1), Time(0)).await.unwrap();
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
+    gateway.heartbeat(node(1), Time(1)).await.unwrap();
+    let refused = import(&mut target, &file[..], false, |_| {}).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    gateway.heartbeat(node(1), Time(0)).await.unwrap();
+    import(&mut target, &file[..], false, |_| {}).await.unwrap();
 }

@@ -28,6 +28,7 @@ checks![
     claimable_runs_are_those_that_wait_for_somebody,
     claimable_runs_come_within_their_limit,
     the_next_wake_is_the_earliest_of_open_runs,
+    nodes_live_until_their_heartbeat_ends,
 ];
 
 async fn begin(store: &Arc<dyn Store>, record: RunRecord) -> Seq {
@@ -421,4 +422,18 @@ async fn the_next_wake_is_the_earliest_of_open_runs(store: Arc<dyn Store>) {
     let version = store.run(run(3)).await.stored().expect("the run").version;
     store.append(extend(&record, version)).await.stored();
     assert_eq!(store.next_wake().await.stored(), Some(Time(30)));
+}
+
+async fn nodes_live_until_their_heartbeat_ends(store: Arc<dyn Store>) {
+    assert_eq!(store.live_nodes(Time(0)).await.stored(), 0);
+    for (by, until) in [(1, 10), (2, 20), (3, 30)] {
+        store.heartbeat(node(by), Time(until)).await.stored();
+    }
+    for (now, live) in [(10, 3), (11, 2), (30, 1), (31, 0)] {
+        assert_eq!(store.live_nodes(Time(now)).await.stored(), live, "at {now}");
+    }
+    store.heartbeat(node(3), Time(0)).await.stored();
+    store.heartbeat(node(1), Time(40)).await.stored();
+    assert_eq!(store.live_nodes(Time(15)).await.stored(), 2);
+    assert_eq!(store.live_nodes(Time(40)).await.stored(), 1);
 }

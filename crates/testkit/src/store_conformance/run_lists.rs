@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolgate_engine::activity::{Activity, Hour, HourRecord};
-use toolgate_engine::store::{RecentFilter, RevisionRecord, RunFilter, RunRecord, Store};
+use toolgate_engine::store::{
+    Append, AskingFilter, LookedAtMax, RecentFilter, RevisionRecord, RunFilter, RunRecord, RunWrite, Store,
+};
 use toolgate_engine::usage::{Latency, ToolUse, UsageRecord};
 use toolgate_kernel::call::ErrorCode;
-use toolgate_kernel::event::Status;
-use toolgate_kernel::id::{CallId, EntityId, RunId};
+use toolgate_kernel::event::{Seq, Status};
+use toolgate_kernel::id::{CallId, EntityId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
-use super::samples::{create, event, project, run, run_record, space};
+use super::samples::{create, event, extend, project, run, run_record, space};
 use super::{Stored, checks};
 
 checks![
@@ -24,11 +26,13 @@ checks![
     activity_counts_runs_by_status_and_hour_and_calls_by_outcome,
     revisions_of_an_agent_are_listed_newest_first,
     runs_are_listed_by_their_last_change,
+    a_list_that_may_look_at_few_rows_tells_all_runs_in_more_pages,
+    a_list_by_time_goes_on_where_a_deleted_run_was,
 ];
 
 const ALL: RunFilter = RunFilter {
     space: None,
-    status: None,
+    statuses: Vec::new(),
     parent: None,
     root: None,
     top: false,
@@ -40,6 +44,7 @@ const ALL: RunFilter = RunFilter {
     until: None,
     before: None,
     limit: usize::MAX,
+    looked_at_max: LookedAtMax(10_000),
 };
 
 async fn ids(store: &Arc<dyn Store>, filter: RunFilter) -> Vec<RunId> {
@@ -47,6 +52,7 @@ async fn ids(store: &Arc<dyn Store>, filter: RunFilter) -> Vec<RunId> {
         .runs(project(1), filter)
         .await
         .stored()
+        .runs
         .into_iter()
         .map(|record| record.id)
         .collect()
@@ -92,10 +98,17 @@ async fn a_list_keeps_to_its_filter(store: Arc<dyn Store>) {
         store.append(create(record)).await.stored();
     }
     let (space, parent) = (Some(space(2)), Some(run(1)));
-    let status = Some(Status::WaitingTool);
+    let statuses = || vec![Status::WaitingTool];
     assert_eq!(ids(&store, RunFilter { space, ..ALL }).await, [8, 5, 2].map(run));
     assert_eq!(
-        ids(&store, RunFilter { status, ..ALL }).await,
+        ids(
+            &store,
+            RunFilter {
+                statuses: statuses(),
+                ..ALL
+            }
+        )
+        .await,
         [8, 6, 4, 2].map(run)
     );
     assert_eq!(
@@ -103,12 +116,20 @@ async fn a_list_keeps_to_its_filter(store: Arc<dyn Store>) {
         [8, 7, 6, 5].map(run)
     );
     assert_eq!(
-        ids(&store, RunFilter { space, status, ..ALL }).await,
+        ids(
+            &store,
+            RunFilter {
+                space,
+                statuses: statuses(),
+                ..ALL
+            }
+        )
+        .await,
         [8, 2].map(run)
     );
     let all = RunFilter {
         space,
-        status,
+        statuses: statuses(),
         parent,
         before: Some(run(9)),
         limit: 5,
@@ -141,12 +162,12 @@ async fn a_list_keeps_to_its_project(store: Arc<dyn Store>) {
         ..ALL
     };
     assert_eq!(ids(&store, of_space.clone()).await, [run(1)]);
-    let theirs = store.runs(project(2), of_space).await.stored();
+    let theirs = store.runs(project(2), of_space).await.stored().runs;
     assert_eq!(
         theirs.iter().map(|record| record.id).collect::<Vec<_>>(),
         [run(2)]
     );
-    assert_eq!(store.runs(project(3), ALL).await.stored(), []);
+    assert_eq!(store.runs(project(3), ALL).await.stored().runs, []);
 }
 
 async fn runs_are_found_by_who_started_them_what_was_said_and_when(store: Arc<dyn Store>) {
@@ -259,7 +280,7 @@ async fn runs_are_found_by_their_place_in_a_tree(store: Arc<dyn Store>) {
     );
     assert_eq!(ids(&store, RunFilter { top: true, ..ALL }).await, [5, 1].map(run));
     let theirs = RunFilter { root, ..ALL };
-    assert_eq!(store.runs(project(2), theirs).await.stored(), []);
+    assert_eq!(store.runs(project(2), theirs).await.stored().runs, []);
 }
 
 async fn activity_counts_runs_by_status_and_hour_and_calls_by_outcome(store: Arc<dyn Store>) {
@@ -397,4 +418,156 @@ async fn runs_are_listed_by_their_last_change(store: Arc<dyn Store>) {
     };
     let (rest, total) = recent(rest).await;
     assert_eq!((rest.as_slice(), total), (&ids[2..], 5));
+}
+
+/// All pages of a list, and how many there were.
+async fn pages(store: &Arc<dyn Store>, filter: RunFilter) -> (Vec<RunId>, usize) {
+    let (mut found, mut before, mut count) = (Vec::new(), None, 0);
+    loop {
+        let filter = RunFilter {
+            before,
+            ..filter.clone()
+        };
+        let page = store.runs(project(1), filter).await.stored();
+        found.extend(page.runs.iter().map(|run| run.id));
+        count += 1;
+        before = page.next;
+        if before.is_none() {
+            return (found, count);
+        }
+    }
+}
+
+/// A run asks for an approval, and stays as it is.
+fn asks(record: &RunRecord, seen: Seq) -> Append {
+    let call = CallId {
+        run: record.id,
+        number: 0,
+    };
+    let mut append = extend(record, seen);
+    append.events = vec![event(json!({
+        "type": "tool-approval-request", "toolCallId": call, "toolName": "send", "placement": "server",
+        "approvalId": call.approval(), "expiresAt": "2026-11-15T12:00:00.000Z",
+    }))];
+    let RunWrite::Extend { status, .. } = &mut append.run else {
+        unreachable!("it extends")
+    };
+    *status = record.status;
+    append
+}
+
+/// All runs that ask in a space, looked for row by row.
+async fn all_asking(store: &Arc<dyn Store>, space: SpaceId) -> Vec<RunId> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let filter = AskingFilter {
+            space: Some(space),
+            before,
+            limit: 2,
+            looked_at_max: LookedAtMax(1),
+            ..AskingFilter::default()
+        };
+        let page = store.asking(project(1), filter).await.stored();
+        found.extend(page.runs.iter().map(|run| run.id));
+        before = page.next;
+        if before.is_none() {
+            return found;
+        }
+    }
+}
+
+async fn a_list_that_may_look_at_few_rows_tells_all_runs_in_more_pages(store: Arc<dyn Store>) {
+    let user = Some(EntityId::from_bytes([1; 16]));
+    let tool = Some("lookup".parse().expect("a name"));
+    let agent: AgentName = "even".parse().expect("a name");
+    for n in 1..=12 {
+        let record = RunRecord {
+            title: Some(if n % 6 == 0 { "a needle" } else { "hay" }.into()),
+            created: Time(100 - n as i64),
+            agent: match n % 2 {
+                0 => agent.clone(),
+                _ => format!("odd_{n}").parse().expect("a name"),
+            },
+            // It stands beside the open run of its agent.
+            tool: tool.clone().filter(|_| n % 4 == 0),
+            user,
+            status: match n % 3 {
+                0 => Status::WaitingApproval,
+                _ => Status::Failed,
+            },
+            ..run_record(run(n), space(n % 2))
+        };
+        let begun = store.append(create(record.clone())).await.stored();
+        if !record.status.is_final() {
+            store.append(asks(&record, begun.last())).await.stored();
+        }
+    }
+    let needle = RunFilter {
+        text: Some("needle".into()),
+        limit: 3,
+        looked_at_max: LookedAtMax(2),
+        ..ALL
+    };
+    let (home, waiting) = (Some(space(0)), Status::WaitingApproval);
+    for (space, user, agent, tool, statuses, found) in [
+        (None, None, None, None, vec![], vec![12, 6]),
+        (home, None, None, None, vec![], vec![12, 6]),
+        (None, user, None, None, vec![], vec![12, 6]),
+        (None, None, Some(agent.clone()), None, vec![], vec![12, 6]),
+        (None, None, Some(agent), tool, vec![], vec![12]),
+        (None, None, None, None, vec![waiting], vec![12, 6]),
+        (home, None, None, None, vec![waiting], vec![12, 6]),
+        (None, None, None, None, vec![Status::Failed, waiting], vec![12, 6]),
+        (None, None, None, None, vec![Status::Failed], vec![]),
+    ] {
+        let filter = RunFilter {
+            space,
+            user,
+            agent,
+            tool,
+            statuses,
+            ..needle.clone()
+        };
+        let expected: Vec<RunId> = found.into_iter().map(run).collect();
+        assert_eq!(pages(&store, filter.clone()).await.0, expected, "{filter:?}");
+    }
+    let by_time = RunFilter {
+        since: Some(Time(0)),
+        until: Some(Time(100)),
+        ..needle
+    };
+    // They were created the other way round.
+    assert_eq!(pages(&store, by_time).await.0, [6, 12].map(run));
+    let failed = RunFilter {
+        statuses: vec![Status::Failed],
+        limit: 3,
+        ..ALL
+    };
+    let (found, count) = pages(&store, failed).await;
+    assert_eq!((found.len(), count), (8, 3));
+    assert_eq!(all_asking(&store, space(0)).await, [12, 6].map(run));
+}
+
+async fn a_list_by_time_goes_on_where_a_deleted_run_was(store: Arc<dyn Store>) {
+    // An id begins with the milliseconds at which it was given.
+    let at = |n: u8| RunId::from_bytes([0, 0, 0, 0, 0, n, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+    for n in 1..=4 {
+        let record = RunRecord {
+            created: Time(n.into()),
+            root: at(n),
+            status: Status::Completed,
+            ..run_record(at(n), space(n.into()))
+        };
+        store.append(create(record)).await.stored();
+    }
+    let filter = |before| RunFilter {
+        since: Some(Time(1)),
+        before,
+        limit: 2,
+        ..ALL
+    };
+    let first = store.runs(project(1), filter(None)).await.stored();
+    assert_eq!(first.next, Some(at(3)));
+    store.remove_runs(project(1), vec![at(3)], Time(9)).await.stored();
+    assert_eq!(ids(&store, filter(first.next)).await, [at(2), at(1)]);
 }

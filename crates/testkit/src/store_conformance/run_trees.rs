@@ -219,7 +219,7 @@ async fn what_a_child_run_asks_stands_in_the_log_of_the_run_at_the_top(store: Ar
             limit: 9,
             ..AskingFilter::default()
         };
-        let found = store.asking(project(1), filter).await.stored();
+        let found = store.asking(project(1), filter).await.stored().runs;
         assert_eq!(found.iter().map(|run| run.id).collect::<Vec<_>>(), [run(2)]);
     }
     for (member, space) in [(Some(entity(2)), None), (None, Some(space(2)))] {
@@ -229,7 +229,7 @@ async fn what_a_child_run_asks_stands_in_the_log_of_the_run_at_the_top(store: Ar
             limit: 9,
             ..AskingFilter::default()
         };
-        assert_eq!(store.asking(project(1), filter).await.stored(), []);
+        assert_eq!(store.asking(project(1), filter).await.stored().runs, []);
     }
 
     // When that has ended, what is told is its space's alone.

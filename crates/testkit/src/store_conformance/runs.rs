@@ -334,7 +334,7 @@ async fn runs_that_ask_are_found_until_their_step_ends(store: Arc<dyn Store>) {
         ..AskingFilter::default()
     };
     let found = async |filter: AskingFilter| -> Vec<RunId> {
-        let runs = store.asking(project(1), filter).await.stored();
+        let runs = store.asking(project(1), filter).await.stored().runs;
         runs.into_iter().map(|run| run.id).collect()
     };
     assert_eq!(found(all.clone()).await, [run(3), run(1)]);

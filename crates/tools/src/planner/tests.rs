@@ -157,7 +157,7 @@ impl World {
             limit: 100,
             ..RunFilter::default()
         };
-        self.store.runs(self.project, filter).await.unwrap()
+        self.store.runs(self.project, filter).await.unwrap().runs
     }
 
     /// Lets every node look at once.

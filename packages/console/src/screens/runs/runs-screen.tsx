@@ -57,6 +57,16 @@ function Runs({ filter, change, search, chosen }: RunsProps) {
         <Loading />
       ) : !data ? (
         <ErrorState error={error} retry={() => void refetch()} />
+      ) : runs.length === 0 && hasNextPage ? (
+        <Empty
+          icon={<Activity />}
+          title="None of the newest runs fits the filter"
+          actions={
+            <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+              Look at older runs
+            </Button>
+          }
+        />
       ) : runs.length === 0 ? (
         <Empty
           icon={<Activity />}
