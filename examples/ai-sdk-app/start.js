@@ -28,6 +28,7 @@ const page = await createServer({
         target: gateway.url,
         rewrite: (path) => path.replace('/api/chat', '/v1/agents/page-studio/chat'),
       },
+      '/api/calls': { target: gateway.url, rewrite: (path) => path.replace('/api', '/v1') },
       '/api/runs': { target: gateway.url, rewrite: (path) => path.replace('/api', '/v1') },
     },
   },

@@ -1,6 +1,7 @@
 //! What an AI SDK client posts: a turn of a chat.
 
 use toolgate_http::client_tools::{Categories, ClientTools};
+use toolgate_http::executor::MessageExecutor;
 use toolgate_http::ui_message::{ChatMessage, Id, Messages};
 use toolgate_http::wire::{TextOr, wire, words};
 
@@ -16,6 +17,8 @@ wire! {
         message "message": Option<TextOr<ChatMessage>>,
         /// Tools that the caller executes itself.
         client_tools "clientTools": Option<ClientTools>,
+        /// The sender, as a client that executes tools: calls are offered to it first.
+        executor "executor": Option<MessageExecutor>,
         /// Of the agent's client tools only those of these categories, and those of none.
         categories "selectedToolCategories": Option<Categories>,
         /// What the client wants: an answer, or another one.

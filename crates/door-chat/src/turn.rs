@@ -8,6 +8,7 @@ use toolgate_engine::feed::Subscription;
 use toolgate_engine::intake::{Answer, Post, PostError, Posted, UnderWay};
 use toolgate_http::Shared;
 use toolgate_http::content::ContentLimits;
+use toolgate_http::executor::sender;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::Query;
 use toolgate_http::stream::OpenStream;
@@ -16,7 +17,7 @@ use toolgate_http::wire::TextOr;
 use toolgate_kernel::agent::History;
 use toolgate_kernel::history::Earlier;
 use toolgate_kernel::id::{MessageId, SpaceId};
-use toolgate_kernel::message::{Message, Part};
+use toolgate_kernel::message::{Message, Part, Sender};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::problem::Problem;
 use toolgate_kernel::tool::ClientTool;
@@ -69,6 +70,8 @@ struct Turn {
     /// Where the messages stand in the body.
     at: &'static str,
     client_tools: Vec<ClientTool>,
+    /// Who sends the message, with the client that it is sent from.
+    sender: Option<Sender>,
     categories: Option<Vec<String>>,
     /// The last message is to be answered once more.
     regenerates: bool,
@@ -101,6 +104,7 @@ impl Turn {
             (None, Some(TextOr::Text(words))) => (vec![ChatMessage::of_text(words)], "/message"),
             (None, None) => (Vec::new(), ""),
         };
+        let sender = sender(&who, body.executor);
         Ok(Self {
             chat: Chat {
                 who,
@@ -112,6 +116,7 @@ impl Turn {
             messages,
             at,
             client_tools,
+            sender,
             categories: body
                 .categories
                 .map(|list| list.0.into_iter().map(|name| name.0).collect()),
@@ -211,7 +216,7 @@ impl Turn {
             makes_space: true,
             under_way: UnderWay::Join,
             message: Message {
-                sender: who.sender(),
+                sender: self.sender.clone(),
                 metadata: metadata.map(|metadata| metadata.0),
                 ..Message::new(message_id.unwrap_or_else(fresh_id), who.entity(), parts)
             },

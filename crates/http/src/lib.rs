@@ -12,6 +12,7 @@ pub mod client_tools;
 pub mod content;
 pub mod describe;
 mod edge;
+pub mod executor;
 pub mod in_flight;
 pub mod known_query;
 pub mod meter;

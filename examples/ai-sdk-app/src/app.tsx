@@ -7,6 +7,7 @@ import {
 } from 'ai';
 import { useEffect, useState } from 'react';
 import { loadPast, useChatId, usePast } from './chat-id.ts';
+import { claim, holder } from './claim.ts';
 import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
 import { Problem } from './problem.tsx';
@@ -17,7 +18,7 @@ import { useStop } from './use-stop.ts';
 
 const transport = new DefaultChatTransport({
   api: '/api/chat', // the gateway answers here
-  body: { clientTools }, // and its agent may call these
+  body: { clientTools, executor: { holder } }, // its agent may call these, in this browser first
 });
 
 const suggestions = [
@@ -58,10 +59,14 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
       // Of several tabs with this chat, the one that sent the message runs its tools.
       if (!(await turn.isMine(joinAgain))) return;
       // Not awaited: the chat reads on while the tool runs.
-      runTool(tool, input).then(
-        (output) => addToolOutput({ tool, toolCallId, output }),
-        ({ message }) => addToolOutput({ tool, toolCallId, state: 'output-error', errorText: message }),
-      );
+      void claim(toolCallId, turn.isHeld).then((isOurs) => {
+        // Another browser has run it.
+        if (!isOurs) return joinAgain();
+        return runTool(tool, input).then(
+          (output) => addToolOutput({ tool, toolCallId, output }),
+          ({ message }) => addToolOutput({ tool, toolCallId, state: 'output-error', errorText: message }),
+        );
+      });
     },
   });
   const { messages, setMessages, sendMessage, regenerate, resumeStream, status, error } = chat;

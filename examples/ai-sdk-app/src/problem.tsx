@@ -1,3 +1,5 @@
+const NO_BODY = 'Failed to fetch the chat response.';
+
 interface ProblemProps {
   /** What could not be done, as a sentence. */
   what?: string;
@@ -22,8 +24,9 @@ export function Problem({ what, error, retry }: ProblemProps) {
 /** A rejected request has the gateway's problem document as its message; a proxy without a gateway behind it has nothing. */
 function wordsOf(error: Error): string {
   const { message } = error;
-  // Thrown by `fetch`, in the words of the browser.
-  if (error instanceof TypeError || message === '') return 'The server could not be reached.';
+  // Thrown by `fetch` in the words of the browser, or by the AI SDK for an error without a body.
+  if (error instanceof TypeError || message === '' || message === NO_BODY)
+    return 'The server could not be reached.';
   try {
     const { detail } = JSON.parse(message);
     return typeof detail === 'string' ? sentence(detail) : message;

@@ -25,6 +25,9 @@ export class Turn {
     return false;
   }
 
+  /** Whether this tab still executes. */
+  readonly isHeld = (): boolean => this.#release !== undefined || !navigator.locks;
+
   /** This tab has finished: another one may go on. */
   readonly end = (): void => {
     this.#release?.();

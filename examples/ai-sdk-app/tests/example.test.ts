@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Gateway, type Model, type ModelReply, startGateway, startModel } from '@toolgate/test-support';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page, type Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 const FOLDER = fileURLToPath(new URL('..', import.meta.url));
@@ -100,16 +100,21 @@ describe('the example', () => {
     await expect.poll(() => page.getByRole('log').textContent()).toBe(before);
   });
 
-  test('says what went wrong, and sends the message again once', async () => {
-    await page.route('**/api/chat', (route) => route.abort(), { times: 1 });
-    await say('Hello after the storm');
+  test.each<[string, (route: Route) => Promise<void>]>([
+    ['a connection', (route) => route.abort()],
+    ['a body, as a proxy answers without a gateway', (route) => route.fulfill({ status: 500 })],
+  ])('says what went wrong without %s, and sends the message again once', async (lacking, answer) => {
+    await page.route('**/api/chat', answer, { times: 1 });
+    const greetings = await page.getByText('[demo model] Hello!').count();
+    const message = `Hello without ${lacking}`;
+    await say(message);
     await page.getByRole('alert').getByText('The server could not be reached.').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByText('[demo model] Hello!').waitFor();
+    await expect.poll(() => page.getByText('[demo model] Hello!').count()).toBe(greetings + 1);
     expect(await page.getByRole('alert').count()).toBe(0);
     await page.reload();
-    await page.getByText('[demo model] Hello!').waitFor();
-    expect(await page.locator('article.user', { hasText: 'Hello after the storm' }).count()).toBe(1);
+    await page.getByText('[demo model] Hello!').last().waitFor();
+    expect(await page.locator('article.user', { hasText: message }).count()).toBe(1);
   });
 
   test('says in words why a conversation cannot be loaded, and loads it again', async () => {
@@ -131,7 +136,7 @@ describe('the example', () => {
       .toBe('The conversation could not be loaded. Too many requests: try again in 3 seconds.');
     await page.unroute(isPast);
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByText('[demo model] Hello!').waitFor();
+    await page.getByText('[demo model] Hello!').last().waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
@@ -156,7 +161,7 @@ describe('the example', () => {
     await suggested(/^Paint page/).waitFor();
     expect(page.url()).not.toBe(earlier);
     await page.goto(earlier);
-    await page.getByText('Hello after the storm').first().waitFor();
+    await page.getByText('Hello without a connection').first().waitFor();
   });
 
   test('keeps the chats of its visitors apart', async () => {
@@ -317,6 +322,32 @@ describe('the example with a model that follows a script', () => {
     await sayIn(other, 'Another colour.');
     await other.getByText('Painted again.').waitFor();
     expect([await paintOf(page), await paintOf(other)]).toEqual(['teal', 'olive']);
+  });
+
+  test('runs a function in the browser that sent the message, and shows another what came of it', async () => {
+    const joined = gate();
+    script = [{ ...paints('teal'), text: 'I paint.', hold: joined.promise }, 'Painted.'];
+    await say('Paint it.');
+    await page.getByText('I').first().waitFor();
+    // Of the same person, with storage and locks of its own.
+    const elsewhere = await browser.newContext();
+    onTestFinished(() => elsewhere.close());
+    await elsewhere.addCookies(await context.cookies());
+    const other = await elsewhere.newPage();
+    await other.goto(page.url());
+    await other.locator('article.assistant').waitFor();
+    // The one that sent the message is slow: without its reservation the other would be first.
+    const asked = gate();
+    await page.route('**/claim', async (route) => {
+      await asked.promise;
+      await route.continue();
+    });
+    const refused = other.waitForResponse(/\/claim$/);
+    joined.resolve();
+    expect((await refused).status()).toBe(409);
+    asked.resolve();
+    for (const tab of [page, other]) await tab.getByText('Painted.').waitFor();
+    expect([await paintOf(page), await paintOf(other)]).toEqual(['teal', '']);
   });
 
   /** Results of the page are lost until they are let through. */

@@ -231,6 +231,8 @@ export type ChatTurn = {
   message?: string | ChatMessage | null;
   /** Tools that the caller executes itself. */
   clientTools?: NewClientTool[] | null;
+  /** The sender, as a client that executes tools: calls are offered to it first. */
+  executor?: MessageExecutor | null;
   /** Of the agent's client tools only those of these categories, and those of none. */
   selectedToolCategories?: string[] | null;
   /** What the client wants: an answer, or another one. */
@@ -1675,7 +1677,7 @@ export type RunId = string;
 
 /** A page of runs, newest first. */
 export interface RunList {
-  /** The runs. */
+  /** The runs: fewer than `limit`, even none, when the gateway has looked at many that do not fit. */
   runs: RunSummary[];
   nextCursor?: RunId | null;
 }

@@ -1,10 +1,21 @@
 import { describe, expect, it } from 'vitest';
+import type { Client } from '../src/client.ts';
 import { useScene } from '../src/scene.ts';
 import { type Message, sdks } from '../src/sdk.ts';
 import { clientTool } from '../src/world.ts';
 
 const scene = useScene();
 const body = { clientTools: [clientTool('weather')] };
+
+/** The client that the gateway offers the call of the answer to first. */
+async function reservedFor(client: Client): Promise<string | undefined> {
+  const { events } = await scene.world.call<{
+    events: Array<{ type: string; reserved?: { holder: string } }>;
+  }>('GET', `/v1/runs/${client.runId}/events`);
+  const call = events.find(({ type }) => type === 'tool-input-available');
+  expect(call).toBeDefined();
+  return call?.reserved?.holder;
+}
 
 describe.each(sdks)('two tabs in $dialect', (sdk) => {
   it('shows the loser what the winner said, as a stream', async () => {
@@ -35,6 +46,43 @@ describe.each(sdks)('two tabs in $dialect', (sdk) => {
     expect(first.posts).toBe(2);
     expect(second.posts).toBe(1);
     expect(scene.world.asked).toHaveLength(2);
+  });
+
+  it('offers the calls first to the client that sent the message', async () => {
+    scene.world.script({ calls: [{ name: 'weather' }] }, 'It is as the other said.');
+    const first = scene.open(sdk, { body: { ...body, executor: { holder: 'tab-1' } } });
+    await first.say('weather?');
+    const { toolCallId } = first.call('weather');
+    const claim = (holder: string) =>
+      scene.world.call<{ until: string }>('POST', `/v1/calls/${toolCallId}/claim`, { holder });
+    expect(await reservedFor(first)).toBe('tab-1');
+    expect((await claim('tab-1')).until).toBeTruthy();
+    await expect(claim('tab-2')).rejects.toThrow(/409 .*HELD/);
+
+    // A claim is about executing: whoever has a result may post it, and the first one counts.
+    const second = scene.open(sdk, {
+      body: { ...body, executor: { holder: 'tab-2' } },
+      chatId: first.chat.id,
+      messages: structuredClone(first.messages),
+    });
+    await second.chat.addToolOutput({ tool: 'weather', toolCallId, output: 'rainy' });
+    await second.rest();
+    await first.chat.addToolOutput({ tool: 'weather', toolCallId, output: 'sunny' });
+    await first.rest();
+    for (const tab of [first, second]) {
+      expect(tab.call('weather')).toMatchObject({ state: 'output-available', output: 'rainy' });
+      expect(tab.words).toEqual(['It is as the other said.']);
+    }
+    expect(scene.world.asked).toHaveLength(2);
+  });
+
+  it('offers a call to everybody when the sender does not execute the tool, or names no executor', async () => {
+    for (const executor of [{ holder: 'tab-1', tools: ['time'] }, undefined]) {
+      scene.world.script({ calls: [{ name: 'weather' }] }, 'Done.');
+      const first = scene.open(sdk, { body: { ...body, executor } });
+      await first.say('weather?');
+      expect(await reservedFor(first)).toBeUndefined();
+    }
   });
 
   it('takes one of two answers given at once', async () => {

@@ -10,6 +10,7 @@ use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
 use toolgate_http::describe::{BackendOnly, BadBody, Missing, Others, Refused, Settled};
+use toolgate_http::executor::HOLDER_CHARS_MAX;
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::wire::{Text, Whole, wire};
@@ -21,7 +22,6 @@ use utoipa::ToSchema;
 
 use crate::routes::results::ReceiptBody;
 
-pub(crate) const HOLDER_CHARS_MAX: usize = 128;
 /// How long a claim holds when nobody says.
 const LEASE_SECONDS_DEFAULT: u64 = 30;
 /// Longest a claim holds without another word.

@@ -13,21 +13,21 @@ use toolgate_http::body::Body;
 use toolgate_http::caller::Caller;
 use toolgate_http::client_tools::{Categories, ClientTools};
 use toolgate_http::describe::{BadBody, Contended, Missing, Refused};
+use toolgate_http::executor::{MessageExecutor, sender};
 use toolgate_http::problem::Refusal;
 use toolgate_http::query::At;
 use toolgate_http::stream::{Follow, Mark, Until};
 use toolgate_http::ui_message::{Messages, earlier};
 use toolgate_http::wait::{Awaited, Since, Wait, ended_or_waits};
-use toolgate_http::wire::{AnyObject, List, Text, TextOr, Words, wire};
+use toolgate_http::wire::{AnyObject, TextOr, Words, wire};
 use toolgate_http::{Shared, schema};
 use toolgate_kernel::id::{MessageId, RunId, SpaceId};
-use toolgate_kernel::message::{Executor, Message, Sender};
+use toolgate_kernel::message::Message;
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::tool::ClientTool;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::calls::HOLDER_CHARS_MAX;
 use super::message::{MessageObject, Parts, Said};
 use crate::events::stream;
 use crate::snapshot::RunBody;
@@ -37,20 +37,6 @@ use crate::waited::{answer_rested, answer_unfinished};
 /// Makes a repeated request harmless.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
-/// Longest name of a tool.
-const NAME_CHARS_MAX: usize = 64;
-/// Most tools that a sender names: its own and the agent's client tools.
-const EXECUTOR_TOOLS_MAX: usize = 256;
-
-wire! {
-    /// The client that sends a message. Calls of its tools are reserved for it for a few seconds, then for whoever claims them.
-    MessageExecutor {
-        /// The name with which it claims calls.
-        holder "holder": Text<1, HOLDER_CHARS_MAX>,
-        /// Names of the tools that it executes; every client tool unless said otherwise.
-        tools "tools": Option<List<Text<1, NAME_CHARS_MAX>, 0, EXECUTOR_TOOLS_MAX>>,
-    }
-}
 
 wire! {
     /// A message for a space.
@@ -391,19 +377,8 @@ impl Said {
     }
     fn by(self, who: &Principal, executor: Option<MessageExecutor>) -> Message {
         let message_id = self.message_id.unwrap_or_else(|| MessageId::new(Uuid::now_v7()));
-        let executor = executor.map(|MessageExecutor { holder, tools }| Executor {
-            holder: holder.0,
-            tools: tools.map(|names| names.0.into_iter().map(|name| name.0).collect()),
-        });
-        let sender = match executor {
-            None => who.sender(),
-            executor => Some(Sender {
-                executor,
-                ..who.sender().unwrap_or_default()
-            }),
-        };
         Message {
-            sender,
+            sender: sender(who, executor),
             metadata: self.metadata,
             ..Message::new(message_id, who.entity(), self.parts)
         }
