@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use toolgate_engine::CallTool;
 use toolgate_engine::intake::{Decision, Submission};
 use toolgate_http::body;
 use toolgate_http::problem::Refusal;
@@ -27,6 +28,17 @@ const LEASE_SECONDS_DEFAULT: u64 = 30;
 const LEASE_SECONDS_MAX: u64 = 600;
 /// The members of a message.
 const MEMBERS: [&str; 6] = ["type", "toolId", "payload", "timestamp", "id", "seq"];
+
+/// Names no tool: for a client that knows a call or a proposal by its id alone. No tool has this name.
+const ANY_TOOL: &str = "*";
+
+/// A message of a client.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Incoming {
+    /// Name of the tool that the message is about, unless it leaves that open.
+    pub tool: Option<String>,
+    pub request: Request,
+}
 
 /// What a client wants.
 #[derive(Debug, PartialEq)]
@@ -52,6 +64,37 @@ pub(crate) enum Request {
     Submit { call: CallId, submission: Submission },
 }
 
+impl Request {
+    /// The call that it is about.
+    pub fn call(&self) -> CallId {
+        match self {
+            Self::Decide { approval, .. } => approval.call(),
+            Self::Claim { call, .. }
+            | Self::Release { call, .. }
+            | Self::Progress { call, .. }
+            | Self::Submit { call, .. } => *call,
+        }
+    }
+
+    /// What its id names, in words.
+    pub fn subject(&self) -> &'static str {
+        match self {
+            Self::Decide { .. } => "approval",
+            Self::Claim { .. } | Self::Release { .. } | Self::Progress { .. } | Self::Submit { .. } => "call",
+        }
+    }
+}
+
+/// Refuses a message that is about another tool than its call: whoever reads along would be told of the wrong one, and the
+/// sender means something else.
+pub(crate) fn other_tool(named: &str, tool: &CallTool) -> Refusal {
+    let words = format!(
+        "must be {:?}, the tool of the call, and not {named:?}",
+        &*tool.name
+    );
+    Refusal::invalid(vec![Problem::new("/toolId", words)])
+}
+
 /// The client's own name for a message, as far as it can be read: also of one that is wrong otherwise.
 pub(crate) fn id_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
@@ -65,7 +108,7 @@ pub(crate) fn id_of(text: &str) -> Option<String> {
 }
 
 /// Reads a message.
-pub(crate) fn read(text: &str) -> Result<Request, Refusal> {
+pub(crate) fn read(text: &str) -> Result<Incoming, Refusal> {
     body::read(text)
 }
 
@@ -167,22 +210,24 @@ wire! {
     }
 }
 
-impl Wire for Request {
+impl Wire for Incoming {
     fn read(value: &RawValue, at: &At<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
         let members = Members::read(value, at, problems)?;
         // All members are read before the first failure counts, so that all problems are told.
-        members.take::<Text<1, LABEL_CHARS_MAX>>("toolId", at, problems);
+        let tool = members.take::<Text<1, LABEL_CHARS_MAX>>("toolId", at, problems);
         members.take::<Whole<0, SEQ_MAX>>("timestamp", at, problems);
         members.take::<Option<Text<1, ID_CHARS_MAX>>>("id", at, problems);
         members.take::<Option<Whole<0, SEQ_MAX>>>("seq", at, problems);
         members.refuse_others(&MEMBERS, at, problems);
         let kind = members.take::<MessageType>("type", at, problems)?;
-        Payloads {
+        let payloads = Payloads {
             members,
             at,
             problems,
-        }
-        .request(kind)
+        };
+        let request = payloads.request(kind)?;
+        let tool = tool.map(|name| name.0).filter(|name| name != ANY_TOOL);
+        Some(Self { tool, request })
     }
     fn schema() -> RefOr<Schema> {
         toolgate_http::wire::component("ToolMessage")
@@ -324,7 +369,7 @@ mod tests {
 
     #[test]
     fn each_type_says_what_is_wanted() {
-        let read = |kind, payload| read(&sent(kind, payload)).unwrap();
+        let read = |kind, payload| read(&sent(kind, payload)).unwrap().request;
         assert!(matches!(
             read(
                 "TOOL_ACCEPTED",
@@ -392,6 +437,13 @@ mod tests {
         let other = json!({"approvalId": APPROVAL, "toolCallId": "call_00000000000000000000000001_1"});
         assert!(refused(&sent("TOOL_ACCEPTED", other)).contains("do not belong together"));
         assert!(refused(&sent("TOOL_REJECTED", json!({"holder": "tab"}))).contains("needs toolCallId"));
+    }
+
+    #[test]
+    fn a_message_names_its_tool_or_leaves_it_open() {
+        let text = sent("TOOL_ACCEPTED", json!({ "approvalId": APPROVAL }));
+        assert_eq!(read(&text).unwrap().tool.as_deref(), Some("demo"));
+        assert_eq!(read(&text.replace("demo", "*")).unwrap().tool, None);
     }
 
     #[test]

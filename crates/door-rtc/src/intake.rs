@@ -1,12 +1,13 @@
 //! What a client wants, handed to the engine: the same calls, and the same checks before them, as over HTTP.
 
 use toolgate_access::Principal;
+use toolgate_engine::intake::IntakeError;
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
 use toolgate_kernel::id::{RunId, SpaceId};
 use toolgate_kernel::tool::Decider;
 
-use crate::incoming::Request;
+use crate::incoming::{Incoming, Request, other_tool};
 use crate::members::Members;
 
 /// Somebody who may reach the space right now, and what it is to the space's questions.
@@ -16,20 +17,39 @@ pub(crate) struct Sender<'a> {
     pub reader: &'a Decider,
 }
 
+/// Refuses a message that names another tool than that of its call.
+pub(crate) async fn check_tool(
+    door: &Shared,
+    sender: &Sender<'_>,
+    message: &Incoming,
+) -> Result<(), Refusal> {
+    let Some(named) = &message.tool else {
+        return Ok(());
+    };
+    let (call, what) = (message.request.call(), message.request.subject());
+    sender.reach(door, call.run, what).await?;
+    match door.engine.tool_of(call).await {
+        Ok(tool) if !tool.is_named(named) => Err(other_tool(named, &tool)),
+        // What there is not is refused below, in the words for it.
+        Ok(_) | Err(IntakeError::Unknown(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Does what is wanted. Gives the receipt; when it is refused nothing was changed.
 pub(crate) async fn hand_in(
     door: &Shared,
     sender: &Sender<'_>,
     request: Request,
 ) -> Result<Option<Members>, Refusal> {
-    let by = sender.who.entity();
+    let (by, what) = (sender.who.entity(), request.subject());
     match request {
         Request::Decide {
             approval,
             decision,
             remember,
         } => {
-            sender.reach(door, approval.run, "approval").await?;
+            sender.reach(door, approval.run, what).await?;
             let decided = door
                 .engine
                 .decide_with(approval, decision, remember, sender.reader.clone())
@@ -37,23 +57,23 @@ pub(crate) async fn hand_in(
             Ok(Some(Members::of(&decided)))
         }
         Request::Claim { call, holder, lease } => {
-            sender.reach(door, call.run, "call").await?;
+            sender.reach(door, call.run, what).await?;
             let claimed = door.engine.claim_call(call, holder, by, lease).await?;
             Ok(Some(Members::of(&claimed)))
         }
         Request::Release { call, holder } => {
-            sender.reach(door, call.run, "call").await?;
+            sender.reach(door, call.run, what).await?;
             door.engine.release_call(call, holder, by).await?;
             Ok(None)
         }
         Request::Progress { call, progress } => {
-            sender.reach(door, call.run, "call").await?;
+            sender.reach(door, call.run, what).await?;
             door.settings.content.check_progress(&progress)?;
             door.engine.progress(call, progress, by).await?;
             Ok(None)
         }
         Request::Submit { call, submission } => {
-            sender.reach(door, call.run, "call").await?;
+            sender.reach(door, call.run, what).await?;
             let stored = door.engine.submit(call, submission, by).await?;
             Ok(Some(Members::of(&stored)))
         }

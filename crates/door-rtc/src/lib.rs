@@ -3,7 +3,7 @@
 //!
 //! Start with [`RtcPort`] (the UDP socket and the task that owns it) and [`router`] (where a browser brings its offer); then
 //! `offer` (SDP), `peers` (all connections, without IO), `session` (one peer: follows the space, hands messages in),
-//! `outgoing` (events as messages) and `incoming` (messages as requests).
+//! `outgoing` (events as messages), `starts` (messages that no event is for) and `incoming` (messages as requests).
 
 mod demultiplex;
 mod incoming;
@@ -20,6 +20,7 @@ mod port;
 mod rate;
 mod route;
 mod session;
+mod starts;
 
 use std::sync::Arc;
 

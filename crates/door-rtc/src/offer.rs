@@ -20,6 +20,10 @@ const REMOTE_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// Least that a peer must read of one message: a problem, or an event without its large members.
 const REMOTE_MESSAGE_BYTES_MIN: usize = 1024;
+/// Lines of an offer beside candidates. A browser's has about 20, and reading one takes a while: the library tries each of
+/// the attributes that it knows.
+const LINES_MAX: usize = 128;
+
 /// What the library says of an offer that it cannot use names places in memory, and is written for its authors.
 const UNREADABLE: &str = "it cannot be read as a session description (RFC 8866)";
 const UNUSABLE: &str = "it lacks what a data channel needs: ICE credentials, a DTLS fingerprint and a=setup";
@@ -108,8 +112,16 @@ fn read(offer: &str) -> Result<SdpOffer, Refusal> {
     if lines(offer).filter(|line| line.starts_with("a=mid:")).count() != 1 {
         return Err(wrong("expected one a=mid in its media section"));
     }
-    let kept = lines(offer).filter(|line| !line.starts_with("a=candidate:"));
-    let text: String = kept.flat_map(|line| [line, "\r\n"]).collect();
+    let kept: Vec<&str> = lines(offer)
+        .filter(|line| !line.starts_with("a=candidate:"))
+        .collect();
+    if kept.len() > LINES_MAX {
+        let count = kept.len();
+        return Err(wrong(&format!(
+            "it has {count} lines beside its candidates; expected at most {LINES_MAX}"
+        )));
+    }
+    let text: String = kept.into_iter().flat_map(|line| [line, "\r\n"]).collect();
     SdpOffer::from_sdp_string(&text).map_err(|error| {
         tracing::debug!(%error, "an offer of a data channel cannot be read");
         wrong(UNREADABLE)
@@ -202,6 +214,23 @@ mod tests {
             );
             assert!(!told.contains("0x") && !told.contains('\n'), "{told}");
         }
+    }
+
+    #[test]
+    fn an_offer_of_many_lines_is_refused_before_it_is_read() {
+        let answerer = Answerer::new(vec!["127.0.0.1:5000".parse().unwrap()]).unwrap();
+        let candidate = "a=candidate:1 1 udp 2130706431 192.0.2.1 9 typ host\r\n";
+        let many_addresses = offered("a=mid:0\r\n", &format!("a=mid:0\r\n{}", candidate.repeat(400)));
+        let accepted = answerer.accept(&many_addresses, &RtcLimits::default(), Instant::now());
+        assert!(accepted.is_ok(), "a machine may have many addresses");
+        let told = refused(&offered(
+            "a=mid:0\r\n",
+            &format!("a=mid:0\r\n{}", "a=x:1\r\n".repeat(LINES_MAX)),
+        ));
+        assert!(
+            told.contains("lines beside its candidates; expected at most 128"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use toolgate_kernel::tool::Placement;
 use toolgate_tool_channel::{Payload, ToolEventType, ToolMessage, serialize_message};
 
 use crate::members::{Members, fit};
+use crate::starts::plain;
 
 /// The message for an event as its reader sees it, of at most `bytes_max` bytes; none for an event that is about no tool.
 pub(crate) fn message(
@@ -17,19 +18,15 @@ pub(crate) fn message(
     seen: &Event,
     bytes_max: usize,
 ) -> Option<String> {
-    let (plain, child) = match seen {
-        Event::ChildCall(e) => (&*e.event, Some(e)),
-        event => (event, None),
-    };
-    let kind = kind_of(plain)?;
-    let mut payload = Members::of(plain);
+    let kind = kind_of(plain(seen))?;
+    let mut payload = Members::of(plain(seen));
     let tool_id = payload.take_text("toolName").unwrap_or_default();
     // The native name tells apart what shares a type: an offer and a proposal, progress and the start.
     payload.rename("type", "event");
     if let Some(run) = run {
         payload.add("runId", &run);
     }
-    if let Some(child) = child {
+    if let Event::ChildCall(child) = seen {
         payload.add("agent", &child.agent);
         payload.add("childRunId", &child.child_run_id);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 use toolgate_engine::CursorPlace;
 use toolgate_http::answer::{Answer, ok};
 use toolgate_http::body::Body;
@@ -79,13 +80,7 @@ pub(crate) async fn connect(
     let pass = door.access.admit(&who, space).await?;
     let rtc = rtc.as_ref().as_ref().ok_or_else(off)?;
     let after = Seq(body.value.after.map_or(0, |after| after.0));
-    if let CursorPlace::Ahead { .. } = door.engine.cursor_place(space, after).await? {
-        let detail = format!(
-            "{} is ahead of the log, which may be that of a restored backup, come without a cursor",
-            after.0
-        );
-        return Err(Refusal::new(StatusCode::GONE, "AHEAD_OF_LOG", detail));
-    }
+    check_cursor(&door, space, after).await?;
     let share = rtc.reserve(&who)?;
     let visitor = Visitor {
         who,
@@ -99,6 +94,30 @@ pub(crate) async fn connect(
         sdp,
         message_bytes_max,
     }))
+}
+
+/// Refuses a cursor that has missed events which were deleted, or that is ahead of the log: what is missing would be missed
+/// without a word.
+async fn check_cursor(door: &Shared, space: SpaceId, after: Seq) -> Result<(), Refusal> {
+    let (floor, code, seen) = match door.engine.cursor_place(space, after).await? {
+        CursorPlace::Kept => return Ok(()),
+        CursorPlace::Deleted { floor } => {
+            let seen = format!("events after {} were deleted", after.0);
+            (floor, "PAST_RETENTION", seen)
+        }
+        CursorPlace::Ahead { floor } => {
+            let seen = format!(
+                "{} is ahead of the log, which may be that of a restored backup",
+                after.0
+            );
+            (floor, "AHEAD_OF_LOG", seen)
+        }
+    };
+    let seq = door.engine.space_tail(space).await?;
+    let words =
+        format!("{seen}, come without a cursor for what is kept, or with `snapshot.seq` for what follows");
+    let snapshot = json!({"seq": seq, "deletedUpTo": floor});
+    Err(Refusal::new(StatusCode::GONE, code, words).snapshot(snapshot))
 }
 
 fn off() -> Refusal {

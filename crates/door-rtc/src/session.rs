@@ -12,20 +12,21 @@ use toolgate_engine::clock::{Clock, SystemClock};
 use toolgate_engine::feed::{Batch, Scope, Subscription};
 use toolgate_http::Shared;
 use toolgate_http::problem::Refusal;
-use toolgate_kernel::event::Seq;
+use toolgate_kernel::event::{Event, Seq};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::view::view;
 use toolgate_tool_channel::{Notice, NoticeType, Payload};
 
 use crate::RtcLimits;
 use crate::incoming;
-use crate::intake::{Sender, hand_in};
+use crate::intake::{Sender, check_tool, hand_in};
 use crate::members::{Members, fit};
 use crate::outgoing::{message, milliseconds};
 use crate::outlet::{Outlet, SendError};
 use crate::peer::{Inbound, Message};
 use crate::port::Visitor;
 use crate::rate::Bucket;
+use crate::starts;
 
 /// Messages that may be refused in a row before the peer is closed.
 const REFUSED_MAX: u32 = 100;
@@ -131,12 +132,16 @@ impl Session {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !matches!(self.next_inbound(&mut beat).await?, Inbound::Opened) {}
         let scope = Scope::Space(self.space);
-        let subscribed = self.door.engine.subscribe(scope, self.cursor).await;
+        let subscribed = self
+            .door
+            .engine
+            .subscribe(scope, starts::read_from(self.cursor))
+            .await;
         let mut events = subscribed.map_err(|_| End::Cut)?;
         self.ready().await?;
         loop {
             match self.step(&mut beat, &mut events).await? {
-                Step::Doubt => self.check(Standing::Ended).await?,
+                Step::Doubt => self.check(Standing::Unknown).await?,
                 Step::Beat => {
                     // A store that does not answer now is no reason to cut a reader who was let in.
                     self.check(Standing::Holds).await?;
@@ -185,26 +190,44 @@ impl Session {
             Standing::Holds => Ok(()),
             Standing::RoleChanged => Err(End::RoleChanged),
             Standing::Ended => Err(End::AccessEnded),
+            Standing::Unknown => Err(End::Cut),
         }
     }
 
     /// Sends what the peer learns of these events.
     async fn tell(&mut self, batch: &Batch) -> Result<(), End> {
         for (seq, event) in batch.placed() {
-            if seq <= self.cursor {
+            let start = starts::place_after(seq);
+            if start <= self.cursor {
                 continue;
             }
             // What was revoked has ended, unless the store says otherwise.
             if self.pass.is_doubtful() {
-                self.check(Standing::Ended).await?;
+                self.check(Standing::Unknown).await?;
             }
             let seen = view(event, self.pass.reader());
-            let text = seen.and_then(|seen| message(seq, batch.run(), batch.time(), &seen, self.bytes_max));
-            if let Some(text) = text {
-                self.outlet.send(text).await?;
-                self.told = seq;
+            if let Some(seen) = &seen {
+                if !starts::is_told(seen, batch) {
+                    self.tell_event(seq, batch, seen).await?;
+                }
+                if let Some(event) = starts::start_of(seen, batch) {
+                    self.tell_event(start, batch, &event).await?;
+                }
             }
-            self.cursor = seq;
+            self.cursor = self.cursor.max(seq);
+        }
+        Ok(())
+    }
+
+    /// Sends what the peer learns of one event, unless it has read so far.
+    async fn tell_event(&mut self, at: Seq, batch: &Batch, seen: &Event) -> Result<(), End> {
+        if at <= self.cursor {
+            return Ok(());
+        }
+        if let Some(text) = message(at, batch.run(), batch.time(), seen, self.bytes_max) {
+            self.outlet.send(text).await?;
+            self.told = at;
+            self.cursor = at;
         }
         Ok(())
     }
@@ -262,14 +285,14 @@ impl Session {
 
     async fn hand_in(&mut self, message: Message) -> Result<Result<Option<Members>, Unhandled>, End> {
         // Whoever sends something is checked as for each request over HTTP.
-        self.check(Standing::Ended).await?;
+        self.check(Standing::Unknown).await?;
         let text = match message {
             Message::Text(text) => Ok(text),
             Message::NotText => Err(Refusal::malformed("a message must be text, in UTF-8")),
             Message::TooLarge { bytes, .. } => Err(self.too_large(bytes)),
         };
-        let request = match text.and_then(|text| incoming::read(&text)) {
-            Ok(request) => request,
+        let message = match text.and_then(|text| incoming::read(&text)) {
+            Ok(message) => message,
             Err(refusal) => return Ok(Err(Unhandled::Message(refusal))),
         };
         let sender = Sender {
@@ -277,7 +300,10 @@ impl Session {
             space: self.space,
             reader: self.pass.reader(),
         };
-        let handed = hand_in(&self.door, &sender, request).await;
+        if let Err(refusal) = check_tool(&self.door, &sender, &message).await {
+            return Ok(Err(Unhandled::Message(refusal)));
+        }
+        let handed = hand_in(&self.door, &sender, message.request).await;
         Ok(handed.map_err(Unhandled::Payload))
     }
 

@@ -10,6 +10,8 @@ import type { Claimed, Decided, Receipt } from './wire.js';
 
 /** Messages that wait for a slow reader. Beyond it the connection is closed until the reader has caught up. */
 const WAITING_MAX = 1024;
+/** Stands for the name of a tool that is not known. */
+const ANY_TOOL = '*';
 /** A connection that lasted this long has not failed: the back-off begins anew. */
 const STEADY_MS = 30_000;
 
@@ -277,7 +279,7 @@ function idOf(about: Reference, member: 'approvalId' | 'toolCallId'): string {
   );
 }
 
-/** The name of the tool; unknown where an id alone is given. The id says what a message is about. */
+/** The name of the tool, which the gateway compares with that of the call; left open where an id alone is given. */
 function toolOf(about: Reference): string {
-  return typeof about === 'string' ? 'unknown' : about.toolId;
+  return typeof about === 'string' ? ANY_TOOL : about.toolId;
 }

@@ -2,7 +2,7 @@ import { callHandler } from './call-handler.js';
 import type { ToolgateClient } from './client.js';
 import { freshKey } from './fresh-key.js';
 import type { CallOptions } from './resources.js';
-import { type ToolDataChannelMessage, toolMessageOf } from './tool-message.js';
+import { type ToolDataChannelMessage, ToolEventType, toolMessageOf } from './tool-message.js';
 import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
 import type { SharedTool, ToolCall } from './wire.js';
 
@@ -98,10 +98,16 @@ export class ToolOrchestrator {
 
   async #broadcastRun(runId: string, broadcaster: ToolBroadcaster, signal?: AbortSignal): Promise<void> {
     const tell = typeof broadcaster === 'function' ? broadcaster : broadcaster.broadcast.bind(broadcaster);
+    const started = new Set<unknown>();
     try {
       for await (const event of this.#client.runs.subscribe(runId, signal ? { signal } : {})) {
         const message = toolMessageOf(event);
-        if (message) callHandler(() => tell(message));
+        if (!message) continue;
+        // The log has no event for the start of a call that may be executed again, or whose output is fixed.
+        const start = message.type === ToolEventType.TOOL_COMPLETED ? startBefore(message) : message;
+        if (start !== message && !started.has(start.payload?.toolCallId)) callHandler(() => tell(start));
+        if (start.type === ToolEventType.TOOL_EXECUTING) started.add(start.payload?.toolCallId);
+        callHandler(() => tell(message));
       }
     } catch {
       // The stream cannot be read on. What becomes of the call does not depend on who is told.
@@ -118,6 +124,14 @@ export class ToolOrchestrator {
   async getToolsByCategory(category: string, options: CallOptions = {}): Promise<ToolMetadata[]> {
     return (await this.#client.registry.getByCategory(category, options)).map(metadata);
   }
+}
+
+/** The message that the call of an outcome was under way; the outcome itself where a client executed it, and has told. */
+function startBefore(outcome: ToolDataChannelMessage): ToolDataChannelMessage {
+  const { toolId, timestamp, payload: { toolCallId, placement, runId } = {} } = outcome;
+  if (placement === 'client') return outcome;
+  const payload = { event: 'tool-executing', toolCallId, placement, runId };
+  return { type: ToolEventType.TOOL_EXECUTING, toolId, payload, timestamp };
 }
 
 function metadata({ name, definition }: SharedTool): ToolMetadata {

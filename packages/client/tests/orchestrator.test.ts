@@ -119,6 +119,24 @@ test('a program that was written for a registry of its own runs', async () => {
   ]);
 });
 
+test('a tool whose start is not in the log is broadcast as executing too', async () => {
+  const { client } = await lesson();
+  const fixed = {
+    name: 'fixed',
+    description: 'Always the same.',
+    executionType: 'basic',
+    execution: { mode: 'static', output: { pages: 3 } },
+  };
+  await client.agents.put('maestro', { tools: [fixed] });
+  const orchestrator = new ToolOrchestrator(client);
+  const book = notebook();
+  orchestrator.setBroadcaster(book);
+  await orchestrator.execute('fixed', {}, { maestroId: 'maestro' });
+  const completed = await book.first('TOOL_COMPLETED');
+  expect(book.messages.map(({ type }) => type)).toEqual(['TOOL_EXECUTING', 'TOOL_COMPLETED']);
+  expect(book.messages[0]?.payload?.toolCallId).toBe(completed.payload?.toolCallId);
+});
+
 test('steps that follow a later yes are broadcast too, and a call without a broadcaster is one', async () => {
   const { client, sessionId } = await lesson({ approval: 'always' });
   const orchestrator = new ToolOrchestrator(client);

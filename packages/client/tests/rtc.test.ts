@@ -38,6 +38,11 @@ const AGENT = {
       retry: 'never',
       visibility: 'public',
     }),
+    tool('outline', {
+      execution: { mode: 'static', output: { outline: 3 } },
+      approval: 'first-in-space',
+      visibility: 'public',
+    }),
     tool('draw', {}),
   ],
 };
@@ -51,7 +56,7 @@ function callsWhatIsNamed({
   const last = messages.at(-1);
   if (last?.role === 'tool') return { text: 'Done.' };
   const asked = JSON.stringify(last?.content);
-  const names = ['worksheet', 'draw'].filter((name) => asked.includes(name));
+  const names = ['worksheet', 'outline', 'draw'].filter((name) => asked.includes(name));
   return { calls: names.map((name) => ({ name, args: { topic: 'Gravità' } })) };
 }
 
@@ -153,6 +158,49 @@ describe('the data channel in a browser', { timeout: 120_000 }, () => {
     await page.evaluate((message) => window.page.channel.reject(message, { reason: 'basta' }), second);
     const rejected = await lastOf(page, 'TOOL_REJECTED');
     expect(rejected.payload).toMatchObject({ reason: 'basta' });
+    expect(ascending(await messages(page))).toBe(true);
+    await page.close();
+  });
+
+  test('a yes over the channel is remembered until it is revoked, or is for one call', async () => {
+    const space = await newSpace();
+    const page = await visit(space);
+    const asked = ['TOOL_PROPOSED', 'TOOL_ACCEPTED', 'TOOL_EXECUTING', 'TOOL_COMPLETED'];
+    const expected: string[] = [];
+    const ask = async (proposals: number): Promise<ToolDataChannelMessage> => {
+      await client.spaces.post(space, 'An outline, please.');
+      return lastOf(page, 'TOOL_PROPOSED', proposals);
+    };
+    const completed = async (steps: string[]): Promise<void> => {
+      expected.push(...steps);
+      await expect
+        .poll(async () => (await messages(page)).map((message) => message.type), WAIT)
+        .toEqual(expected);
+    };
+    const first = await ask(1);
+    const decided = await page.evaluate((message) => window.page.channel.accept(message), first);
+    expect(decided).toMatchObject({ approved: true, remembered: true });
+    await completed(asked);
+    const [consent] = await client.consents.list(space);
+    expect(consent).toMatchObject({ toolName: 'outline', approvalId: first.payload?.approvalId });
+    // Nobody is asked any more, also not after the page has come back.
+    await page.evaluate(() => window.page.cut());
+    await opened(page, 2);
+    await client.spaces.post(space, 'An outline, please.');
+    await completed(['TOOL_EXECUTING', 'TOOL_COMPLETED']);
+    await client.consents.revoke(space, String(consent?.id));
+    const second = await ask(2);
+    const once = await page.evaluate(
+      (message) => window.page.channel.accept(message, { remember: false }),
+      second,
+    );
+    expect(once).toMatchObject({ approved: true, remembered: false });
+    await completed(asked);
+    const third = await ask(3);
+    await page.evaluate((message) => window.page.channel.accept(message, { remember: true }), third);
+    await completed(asked);
+    await client.spaces.post(space, 'An outline, please.');
+    await completed(['TOOL_EXECUTING', 'TOOL_COMPLETED']);
     expect(ascending(await messages(page))).toBe(true);
     await page.close();
   });

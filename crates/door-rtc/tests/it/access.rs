@@ -6,8 +6,8 @@ use serde_json::json;
 use toolgate_door_rtc::{RtcLimits, router};
 use toolgate_testkit_http::world::{HIDDEN, project};
 
-use crate::peer::Peer;
 use crate::world::{RtcWorld, path, sent};
+use toolgate_testkit_http::rtc_peer::Peer;
 
 #[tokio::test]
 async fn a_channel_is_for_members_and_backends_of_its_project() {
@@ -55,6 +55,31 @@ async fn a_bad_offer_is_refused_with_its_place_and_takes_no_share() {
     let _peer = gateway.connect(&ann, space, 0).await;
     let offer = json!({"sdp": Peer::new().await.offer()});
     assert_eq!(ann.post(&path(space), offer).await.code(429), "TOO_MANY_PEERS");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_has_missed_what_was_deleted_is_refused_with_where_to_go_on() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&["ann"]).await;
+    let ann = gateway.world.user("ann");
+    let mut peer = gateway.connect(&ann, space, 0).await;
+    let posted = gateway.say(space, "call:mirror").await;
+    let first = peer.first("TOOL_EXECUTING").await["seq"].as_u64().unwrap();
+    peer.first("TOOL_COMPLETED").await;
+    gateway.delete_ended(posted.run_id.unwrap()).await;
+    let offer = json!({"sdp": Peer::new().await.offer(), "after": first});
+    let refused = ann.post(&path(space), offer).await.expect(410);
+    assert_eq!(refused["code"], "PAST_RETENTION", "{refused}");
+    let deleted = refused["snapshot"]["deletedUpTo"].as_u64().unwrap();
+    assert!(deleted > first, "{refused}");
+    // Where to go on is said, and what is kept is read without a cursor.
+    let seq = refused["snapshot"]["seq"].as_u64().unwrap();
+    let mut after = gateway.connect(&ann, space, seq).await;
+    let mut kept = gateway.connect(&ann, space, 0).await;
+    gateway.say(space, "call:mirror").await;
+    let told = after.first("TOOL_COMPLETED").await;
+    assert_eq!(kept.first("TOOL_COMPLETED").await, told);
     gateway.stop().await;
 }
 

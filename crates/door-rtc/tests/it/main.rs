@@ -4,5 +4,5 @@ mod access;
 mod channel;
 mod hostile;
 mod many;
-mod peer;
+mod starts;
 mod world;

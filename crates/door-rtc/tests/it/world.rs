@@ -1,29 +1,29 @@
 //! This door with an engine behind it and a UDP port in front.
 
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use toolgate_door_rtc::{RtcAddresses, RtcLimits, RtcPort, api, router};
+use toolgate_engine::deletion::Deletions;
+use toolgate_engine::feed::Scope;
 use toolgate_engine::intake::{Answer, Charged, Post, Posted, UnderWay};
+use toolgate_engine::retention::Rules;
 use toolgate_engine::store::SpaceRecord;
 use toolgate_http::describe::document;
 use toolgate_kernel::agent::Starter;
-use toolgate_kernel::id::{MessageId, SpaceId};
+use toolgate_kernel::event::Seq;
+use toolgate_kernel::id::{MessageId, RunId, SpaceId};
 use toolgate_kernel::message::{Message, Part};
 use toolgate_kernel::time::Time;
 use toolgate_testkit_http::client::Client;
 use toolgate_testkit_http::contract::Contract;
+use toolgate_testkit_http::rtc_peer::Peer;
+pub use toolgate_testkit_http::rtc_peer::WAIT_MAX;
 use toolgate_testkit_http::world::{World, WorldSettings, project};
 use uuid::Uuid;
 
-use crate::peer::Peer;
-
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(&document([api()])));
-
-/// How long anything may take on a busy machine; what works is much faster.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A gateway with data channels.
 pub struct RtcWorld {
@@ -104,6 +104,21 @@ impl RtcWorld {
         self.world.engine.post(post).await.unwrap()
     }
 
+    /// Waits for the end of a run and deletes it.
+    pub async fn delete_ended(&self, run: RunId) {
+        let engine = &self.world.engine;
+        let mut events = engine.subscribe(Scope::Run(run), Seq(0)).await.unwrap();
+        let end = async { while events.next().await.is_ok() {} };
+        tokio::time::timeout(WAIT_MAX, end).await.expect("the run ends");
+        let deletions = Deletions::new(
+            engine.clone(),
+            self.world.store.clone(),
+            Arc::new(Rules::default()),
+        );
+        let record = engine.run(run).await.unwrap().unwrap();
+        deletions.delete_run(&record).await.unwrap();
+    }
+
     /// A peer with an open channel.
     pub async fn connect(&self, who: &Client<'_>, space: SpaceId, after: u64) -> Peer {
         let mut peer = Peer::new().await;
@@ -146,7 +161,12 @@ pub fn path(space: SpaceId) -> String {
     format!("/v1/spaces/{space}/rtc")
 }
 
-/// A message of a client.
+/// A message of a client that leaves the tool open.
 pub fn sent(kind: &str, id: &str, payload: Value) -> String {
-    json!({"type": kind, "toolId": "tool", "payload": payload, "timestamp": 1, "id": id}).to_string()
+    sent_for("*", kind, id, payload)
+}
+
+/// A message of a client that names a tool.
+pub fn sent_for(tool: &str, kind: &str, id: &str, payload: Value) -> String {
+    json!({"type": kind, "toolId": tool, "payload": payload, "timestamp": 1, "id": id}).to_string()
 }

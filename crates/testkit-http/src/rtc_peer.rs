@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use str0m::change::{SdpAnswer, SdpPendingOffer};
@@ -12,7 +12,8 @@ use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc};
 use tokio::net::UdpSocket;
 use toolgate_tool_channel::{CHANNEL_LABEL, read_channel_message};
 
-use crate::world::WAIT_MAX;
+/// How long anything may take on a busy machine; what works is much faster.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What the gateway says of the size of messages that it reads, by default.
 const READ_BYTES: &str = "a=max-message-size:65536";
@@ -20,6 +21,7 @@ const READ_BYTES: &str = "a=max-message-size:65536";
 /// What a peer that floods has on its way.
 const FLOOD_BYTES: usize = 256 * 1024;
 
+/// A client with one connection.
 pub struct Peer {
     rtc: Rtc,
     socket: UdpSocket,
@@ -31,6 +33,7 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// One that has a socket and no connection.
     pub async fn new() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -55,6 +58,7 @@ impl Peer {
         self.offer_channel(CHANNEL_LABEL)
     }
 
+    /// The offer of a channel with another label.
     pub fn offer_channel(&mut self, label: &str) -> String {
         let mut changes = self.rtc.sdp_api();
         changes.add_channel(label.into());
@@ -63,7 +67,7 @@ impl Peer {
         offer.to_sdp_string()
     }
 
-    /// Also sends more than the gateway says it reads.
+    /// Takes the gateway's answer. Also sends more than the gateway says it reads.
     pub fn accept(&mut self, answer: &str) {
         assert!(answer.contains(READ_BYTES), "{answer}");
         let answer = answer.replace(READ_BYTES, "a=max-message-size:262144");
@@ -77,6 +81,7 @@ impl Peer {
         self.write(false, text.as_bytes()).await;
     }
 
+    /// Sends bytes on the open channel.
     pub async fn write(&mut self, binary: bool, bytes: &[u8]) {
         let id = self.channel.expect("the channel is open");
         loop {
