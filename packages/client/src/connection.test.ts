@@ -153,7 +153,7 @@ describe('sending again', () => {
 
   test('what is not safe to send twice is sent once', async () => {
     const { client, requests } = await against((_, response) => response.destroy());
-    await expect(client.spaces.create()).rejects.toMatchObject({ code: 'CONNECTION' });
+    await expect(client.spaces.create()).rejects.toMatchObject({ code: 'UNREACHABLE' });
     expect(requests).toHaveLength(1);
   });
 

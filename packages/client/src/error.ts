@@ -3,7 +3,7 @@ import type { Fault, Problem } from './wire.js';
 /** Any error of the gateway or a plugin. `code` is stable; the message is for people. */
 export class ToolgateError extends Error {
   /**
-   * The gateway's code (`NOT_FOUND`, `VALIDATION_FAILED`, …) or the client's own (`CONNECTION`, `ABORTED`,
+   * The gateway's code (`NOT_FOUND`, `VALIDATION_FAILED`, …) or the client's own (`UNREACHABLE`, `ABORTED`,
    * …).
    */
   readonly code: string;
@@ -77,7 +77,7 @@ export class ToolError extends ToolgateError {}
 
 /** Codes of errors that are not the gateway's. */
 export const CODES = {
-  connection: 'CONNECTION',
+  connection: 'UNREACHABLE',
   aborted: 'ABORTED',
   timeout: 'TIMEOUT',
   protocol: 'PROTOCOL',

@@ -630,6 +630,6 @@ describe('errors', () => {
   test('a gateway that is away is a connection error', async () => {
     const { gateway, client } = await world([]);
     await gateway.kill();
-    await expect(client.spaces.list()).rejects.toMatchObject({ code: 'CONNECTION', retryable: true });
+    await expect(client.spaces.list()).rejects.toMatchObject({ code: 'UNREACHABLE', retryable: true });
   });
 });
