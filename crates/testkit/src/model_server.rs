@@ -7,6 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{Hash as _, Hasher as _};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +62,12 @@ struct Seen {
 impl ModelServer {
     /// Listens on a free port.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::start_at(Ipv4Addr::LOCALHOST.into()).await
+    }
+
+    /// The same, at another address of this machine.
+    pub async fn start_at(address: IpAddr) -> Self {
+        let listener = TcpListener::bind((address, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(Shared {
             seen: Mutex::default(),

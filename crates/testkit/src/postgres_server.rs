@@ -1,7 +1,7 @@
 //! A real PostgreSQL server for tests: on a free port, in a temporary directory, gone when the test process is gone.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,11 +48,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks at a server that starts.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The arguments are the programs' directory, the port, `off` or `on` for durability, and for a standby the port of its
-/// primary.
+/// The arguments are the programs' directory, the port, `off` or `on` for durability, for a standby the port of its primary, and
+/// an address to listen at beside 127.0.0.1: whoever has one of the same network is let in.
 const KEEPER: &str = r#"
 root=$(mktemp -d "${TMPDIR:-/tmp}/toolgate-postgres-XXXXXX") || exit 1
-programs=$1 port=$2 durable=$3 primary=$4
+programs=$1 port=$2 durable=$3 primary=$4 also_at=$5
 as_user=
 if [ "$(id -u)" = 0 ]; then
     chown postgres "$root"
@@ -62,6 +62,7 @@ cd "$root" || exit 1
 initialize() {
     $as_user "$programs/initdb" -D "$root/data" -U toolgate -A trust --no-sync --encoding=UTF8 --locale=C.UTF-8 \
         > "$root/initdb.log" 2>&1 || { cat "$root/initdb.log" >&2; exit 1; }
+    [ -z "$also_at" ] || echo "host all all samenet trust" >> "$root/data/pg_hba.conf"
 }
 copy_of() {
     rm -rf "$root/data"
@@ -70,7 +71,7 @@ copy_of() {
 }
 start() {
     $as_user "$programs/postgres" -D "$root/data" -p "$port" -k "$root" \
-        -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=64MB \
+        -c listen_addresses="127.0.0.1${also_at:+,$also_at}" -c max_connections=200 -c shared_buffers=64MB \
         -c fsync="$durable" -c full_page_writes="$durable" -c max_prepared_transactions=0 \
         -c wal_retrieve_retry_interval=100ms \
         < /dev/null >> "$root/server.log" 2>&1 &
@@ -107,17 +108,23 @@ impl PostgresServer {
 
     /// Starts a server of its own, for a test that stops it or measures it.
     pub fn start(durability: Durability) -> Self {
-        Self::launch(durability, None)
+        Self::launch(durability, None, None)
+    }
+
+    /// The same, and it also takes connections at another address, from every network that this machine is part of: for a
+    /// test in a network namespace of its own.
+    pub fn start_also_at(durability: Durability, address: IpAddr) -> Self {
+        Self::launch(durability, None, Some(address))
     }
 
     /// Starts a standby of another server, and makes commits there wait for it: what is acknowledged is on both.
     pub fn standby_of(primary: &Self) -> Self {
-        let standby = Self::launch(Durability::None, Some(primary.port));
+        let standby = Self::launch(Durability::None, Some(primary.port), None);
         primary.commit_with_standby();
         standby
     }
 
-    fn launch(durability: Durability, primary: Option<u16>) -> Self {
+    fn launch(durability: Durability, primary: Option<u16>, also_at: Option<IpAddr>) -> Self {
         let programs = programs();
         let port = free_port();
         let durable = match durability {
@@ -125,11 +132,12 @@ impl PostgresServer {
             Durability::Full => "on",
         };
         let primary = primary.map_or(String::new(), |port| port.to_string());
+        let also_at = also_at.map_or(String::new(), |address| address.to_string());
         let mut keeper = Command::new("sh");
         keeper
             .args(["-c", KEEPER, "keeper"])
             .arg(&programs)
-            .args([&port.to_string(), durable, &primary])
+            .args([&port.to_string(), durable, &primary, &also_at])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         // Of its own group, so that an interrupt at the terminal leaves it to clean up.

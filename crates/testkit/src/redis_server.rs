@@ -1,6 +1,6 @@
 //! A real Redis server for tests: on a free loopback port, with its data in a temporary folder, gone with the test.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ pub const PASSWORD: &str = "redis-password-of-the-tests";
 /// A server that ends with this value.
 pub struct RedisServer {
     port: u16,
+    /// Where it listens beside 127.0.0.1.
+    also_at: Option<IpAddr>,
     /// The port for TLS, and the folder with `ca.crt`, `redis.crt` and `redis.key`.
     tls: Option<(u16, PathBuf)>,
     folder: PathBuf,
@@ -27,20 +29,26 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts one and waits until it answers.
     pub async fn start() -> Self {
-        Self::start_on(None).await
+        Self::start_on(None, None).await
     }
 
     /// The same with TLS on a second port, by the certificate and the key in a folder.
     pub async fn start_with_tls(certificates: &Path) -> Self {
-        Self::start_on(Some((free_port(), certificates.to_owned()))).await
+        Self::start_on(Some((free_port(), certificates.to_owned())), None).await
     }
 
-    async fn start_on(tls: Option<(u16, PathBuf)>) -> Self {
+    /// The same without TLS, and it also takes connections at another address.
+    pub async fn start_also_at(address: IpAddr) -> Self {
+        Self::start_on(None, Some(address)).await
+    }
+
+    async fn start_on(tls: Option<(u16, PathBuf)>, also_at: Option<IpAddr>) -> Self {
         let port = free_port();
         let folder = std::env::temp_dir().join(format!("toolgate-redis-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
         let mut server = Self {
             port,
+            also_at,
             tls,
             folder,
             process: None,
@@ -81,6 +89,7 @@ impl RedisServer {
         command
             .args(["-c", KEEPER, "sh"])
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
+            .args(self.also_at.map(|address| address.to_string()))
             .args(["--requirepass", PASSWORD, "--save", "", "--appendonly", "no"])
             .arg("--dir")
             .arg(&self.folder)

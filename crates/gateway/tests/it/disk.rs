@@ -24,7 +24,10 @@ use self::remains::{Verdict, look};
 use self::shim::Disk;
 use crate::harness::client::Client;
 use crate::harness::ledger::{Fact, Ledger, RunFacts};
-use crate::harness::{Answer, Api, Gateway, Random, api_answer, put_worker, setting, soon, worker};
+use crate::harness::stored::Stored;
+use crate::harness::{
+    Answer, Api, Gateway, Random, api_answer, put_staff, put_worker, setting, shown, soon, worker,
+};
 
 /// Times that the syncs fail.
 const FAULTS: u64 = 6;
@@ -47,7 +50,7 @@ async fn what_a_failed_sync_did_not_write_is_acknowledged_by_nobody() {
     let models = ModelServer::start().await;
     let (disk, mut gateway) = Disk::with_gateway().await;
     let api = gateway.api();
-    put_worker(&api, &models).await;
+    put_staff(&api, &models).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = JoinSet::new();
     for name in 0..CLIENTS {
@@ -92,15 +95,22 @@ async fn what_a_failed_sync_did_not_write_is_acknowledged_by_nobody() {
     // The process is gone and the power stays on.
     gateway.spawn();
     gateway.ready().await;
-    ledger.verify(&api, &models).await;
+    verify(&ledger, &gateway, &models).await;
     drop(gateway);
     // The power failed: nothing is there that only a failed sync, or none, has written.
     let count = journal.records.len();
     for unsynced in [Unsynced::Lost, Unsynced::Torn] {
         let files = journal.cut(count, count, unsynced, &mut random);
         let gateway = Gateway::start_in(put_back(&files), &[]).await;
-        ledger.verify(&gateway.api(), &models).await;
+        verify(&ledger, &gateway, &models).await;
     }
+}
+
+/// What clients were told is in the database, and the gateway shows it.
+async fn verify(ledger: &Ledger, gateway: &Gateway, models: &ModelServer) {
+    let stored = Stored::in_sqlite(&gateway.database());
+    ledger.verify(&stored, models);
+    shown::compare(&gateway.api(), &stored).await;
 }
 
 /// A run whose call waits for a result, and requests that a failing disk refuses.

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use toolgate_testkit::model_server::ModelServer;
 use toolgate_testkit::postgres_server::PostgresServer;
 
-use crate::harness::{binary, gateway};
+use crate::harness::{Gateway, Version, binary, gateway};
 
 /// Runs the binary to its end, on the database of a data directory or of a URL.
 fn run(arguments: &[&str], data: &Path, store: Option<&str>) -> Output {
@@ -77,4 +77,22 @@ async fn a_database_that_is_half_imported_does_not_start_until_the_import_has_en
     gateway.ended().await;
     gateway.spawn();
     gateway.ready().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_beside_a_running_gateway_is_refused() {
+    let url = PostgresServer::shared().database();
+    let settings = [("TOOLGATE_STORE", url.as_str())];
+    let mut gateway = Gateway::start_version(Version::Present, &settings).await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("all.jsonl.gz");
+    let store = Some(url.as_str());
+    let export = ["store", "export", file.to_str().unwrap()];
+    told(&run(&export, directory.path(), store), 0);
+    let import = ["store", "import", file.to_str().unwrap(), "--force"];
+    let words = told(&run(&import, directory.path(), store), 1);
+    assert!(words.contains("a gateway runs on the database"), "{words}");
+    gateway.signal(Signal::TERM);
+    gateway.ended().await;
+    told(&run(&import, directory.path(), store), 0);
 }

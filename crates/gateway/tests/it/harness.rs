@@ -6,11 +6,13 @@ mod events;
 pub mod ledger;
 mod outside;
 mod process;
+pub mod shown;
+pub mod stored;
 
 pub use api::{Answer, Api, answer as api_answer};
 pub use events::{Event, EventStream};
 pub use outside::{Asked, MARK, Outside};
-pub use process::{Gateway, Version, binary, free_port};
+pub use process::{Gateway, Place, Version, binary, free_port};
 
 use std::time::Duration;
 
@@ -45,6 +47,27 @@ pub async fn gateway(models: &ModelServer) -> Gateway {
 /// Stores the agent `worker`.
 pub async fn put_worker(api: &Api, models: &ModelServer) {
     put_agent(api, "worker", &worker(models)).await;
+}
+
+/// Limits of a gateway whose plans are due within seconds, and are many.
+pub const SOON_DUE: [(&str, &str); 2] = [
+    ("TOOLGATE_PLANS_AHEAD_MIN", "1ms"),
+    ("TOOLGATE_PLANS_STARTS_PER_HOUR", "100000"),
+];
+
+/// Stores the agents of clients under load: `worker`, which makes plans, too, and `chief`, which asks `clerk`.
+pub async fn put_staff(api: &Api, models: &ModelServer) {
+    let mut config = worker(models);
+    let plan =
+        json!({"name": "createPlan", "executionType": "prebuilt", "execution": {"action": "createPlan"}});
+    config["tools"].as_array_mut().expect("tools").push(plan);
+    put_agent(api, "worker", &config).await;
+    put_agent(api, "clerk", &worker(models)).await;
+    let mut chief = worker(models);
+    let child = json!({"executionType": "ai-agent", "parameters": {
+        "type": "object", "properties": {"prompt": {"type": "string"}}}});
+    chief["tools"] = json!([tool("helper", json!({"agent": "clerk"}), child)]);
+    put_agent(api, "chief", &chief).await;
 }
 
 /// Stores an agent.

@@ -11,7 +11,8 @@ use toolgate_testkit::postgres_server::PostgresServer;
 
 use crate::harness::client::Client;
 use crate::harness::ledger::Ledger;
-use crate::harness::{Gateway, Random, put_worker, setting, soon};
+use crate::harness::stored::Stored;
+use crate::harness::{Gateway, Random, SOON_DUE, put_staff, setting, shown, soon};
 
 /// Clients at work at once.
 const CLIENTS: u64 = 6;
@@ -22,25 +23,26 @@ const KILL_IN_START: u64 = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_every_kill() {
-    survive(setting("TOOLGATE_KILLS", 100), &[]).await;
+    survive(setting("TOOLGATE_KILLS", 100), None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_every_kill_on_postgres() {
-    let url = PostgresServer::shared().database();
-    survive(
-        setting("TOOLGATE_KILLS_POSTGRES", 15),
-        &[("TOOLGATE_STORE", &url)],
-    )
-    .await;
+    let server = PostgresServer::shared();
+    survive(setting("TOOLGATE_KILLS_POSTGRES", 15), Some(server)).await;
 }
 
-/// Kills a gateway with these settings so many times under load.
-async fn survive(kills: u64, settings: &[(&str, &str)]) {
+/// Kills a gateway, with its store on this server or in its directory, so many times under load.
+async fn survive(kills: u64, server: Option<&PostgresServer>) {
     let mut random = Random::seeded("kill");
     let models = ModelServer::start().await;
-    let mut gateway = Gateway::start(settings).await;
-    put_worker(&gateway.api(), &models).await;
+    let database = server.map_or(String::new(), PostgresServer::database);
+    let mut settings = SOON_DUE.to_vec();
+    if server.is_some() {
+        settings.push(("TOOLGATE_STORE", &database));
+    }
+    let mut gateway = Gateway::start(&settings).await;
+    put_staff(&gateway.api(), &models).await;
     let stop = Arc::new(AtomicBool::new(false));
 
     let api = gateway.api();
@@ -65,8 +67,9 @@ async fn survive(kills: u64, settings: &[(&str, &str)]) {
     gateway.ready().await;
     let ledgers = soon("the last run of every client", clients.join_all()).await;
     let ledger = Ledger::joined(ledgers);
+    let (asked, planned) = ledger.asked_and_planned();
     eprintln!(
-        "kill: {kills} kills, {} runs, {} facts, {} requests sent again, {} to the model, {:?} per restart",
+        "kill: {kills} kills, {} runs, {asked} of them below others, {planned} by plans, {} facts, {} requests sent again, {} to the model, {:?} per restart",
         ledger.runs.len(),
         ledger.facts.len(),
         api.sent_again(),
@@ -74,8 +77,13 @@ async fn survive(kills: u64, settings: &[(&str, &str)]) {
         downtime / u32::try_from(kills.max(1)).expect("not so many"),
     );
     assert!(
-        ledger.runs.len() as u64 > CLIENTS && api.sent_again() > 0,
+        ledger.runs.len() as u64 > CLIENTS && api.sent_again() > 0 && asked > 0 && planned > 0,
         "the load was no load"
     );
-    ledger.verify(&api, &models).await;
+    let stored = match server {
+        Some(server) => Stored::in_postgres(server, &database),
+        None => Stored::in_sqlite(&gateway.database()),
+    };
+    ledger.verify(&stored, &models);
+    shown::compare(&api, &stored).await;
 }

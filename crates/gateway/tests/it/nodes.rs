@@ -4,9 +4,11 @@
 mod across;
 mod balancer;
 mod cable;
+mod channels;
 mod cluster;
 mod fail_over;
 mod intake;
+mod namespaces;
 mod outages;
 mod restarts;
 mod storm;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 use super::journal::Journal;
-use crate::harness::Gateway;
+use crate::harness::{Gateway, SOON_DUE};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/disk/shim.c");
 
@@ -35,6 +35,7 @@ impl Disk {
             ("DISK_KILL", disk.switch("kill")),
         ];
         let settings = settings.each_ref().map(|(name, path)| (*name, text(path)));
+        let settings = [settings.as_slice(), &SOON_DUE].concat();
         let gateway = Gateway::start_in(home, &settings).await;
         (disk, gateway)
     }

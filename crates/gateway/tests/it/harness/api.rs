@@ -1,8 +1,10 @@
 //! A client of the HTTP door.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -45,19 +47,32 @@ impl Answer {
 impl Api {
     /// With the secret key.
     pub fn secret(port: u16) -> Self {
-        Self::over(Client::builder(), port)
+        Self::at(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    /// The same, of a gateway anywhere.
+    pub fn at(gateway: SocketAddr) -> Self {
+        Self::over(Client::builder(), gateway)
     }
 
     /// The same with a connection for every request, so that a balancer gives each to another node.
     pub fn unpooled(port: u16) -> Self {
-        Self::over(Client::builder().pool_max_idle_per_host(0), port)
+        let gateway = SocketAddr::from(([127, 0, 0, 1], port));
+        Self::over(Client::builder().pool_max_idle_per_host(0), gateway)
     }
 
-    fn over(client: ClientBuilder, port: u16) -> Self {
+    /// The same, and it gives up a connection on which nothing has come for so long: the other end may be gone without a word.
+    pub fn impatient(port: u16, silence: Duration) -> Self {
+        let gateway = SocketAddr::from(([127, 0, 0, 1], port));
+        let client = Client::builder().pool_max_idle_per_host(0);
+        Self::over(client.read_timeout(silence), gateway)
+    }
+
+    fn over(client: ClientBuilder, gateway: SocketAddr) -> Self {
         let http = client.no_proxy().build().expect("a client");
         Self {
             http,
-            base: format!("http://127.0.0.1:{port}"),
+            base: format!("http://{gateway}"),
             headers: vec![("authorization", format!("Bearer {SECRET_KEY}"))],
             sent_again: Arc::default(),
         }
@@ -222,8 +237,13 @@ impl Api {
     }
 
     pub async fn try_follow(&self, run: &str, cursor: u64) -> reqwest::Result<EventStream> {
+        self.try_stream(&format!("/v1/runs/{run}/events"), cursor).await
+    }
+
+    /// Follows what a path streams from after `cursor`.
+    pub async fn try_stream(&self, path: &str, cursor: u64) -> reqwest::Result<EventStream> {
         let request = self
-            .request(Method::GET, &format!("/v1/runs/{run}/events"))
+            .request(Method::GET, path)
             .header("accept", "text/event-stream")
             .header("last-event-id", cursor.to_string());
         Ok(EventStream::of(request.send().await?.error_for_status()?))

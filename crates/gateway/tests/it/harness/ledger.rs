@@ -1,11 +1,12 @@
-//! What clients were told, and whether the log agrees.
+//! What clients were told, and whether the log agrees. The log is read from the database (`stored.rs`), not from a gateway.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolgate_testkit::model_server::ModelServer;
 
-use super::{Api, Event};
+use super::Event;
+use super::stored::{Stored, StoredEvent};
 
 /// Something that the gateway acknowledged.
 #[derive(Debug)]
@@ -26,6 +27,15 @@ pub enum Fact {
         approval: String,
         approved: bool,
         seq: u64,
+    },
+    /// A call that asks another agent.
+    Asked { call: String, said: String },
+    /// A plan that is due once.
+    Plan {
+        space: String,
+        plan: String,
+        due: String,
+        said: String,
     },
 }
 
@@ -58,96 +68,98 @@ impl Ledger {
     pub fn last_said(&self) -> Option<&str> {
         self.facts.iter().rev().find_map(|fact| match fact {
             Fact::Message { said, .. } => Some(said.as_str()),
-            Fact::Result { .. } | Fact::Decision { .. } => None,
+            Fact::Result { .. } | Fact::Decision { .. } | Fact::Asked { .. } | Fact::Plan { .. } => None,
         })
     }
 
-    /// Compares everything with what the gateway has stored and what the model was shown.
-    pub async fn verify(&self, api: &Api, models: &ModelServer) {
-        let known: BTreeSet<String> = self.runs.iter().map(|facts| facts.run.clone()).collect();
-        let stored = api.runs().await;
-        let differ: Vec<&String> = stored.symmetric_difference(&known).collect();
+    /// How many calls asked another agent, and how many plans were due.
+    pub fn asked_and_planned(&self) -> (usize, usize) {
+        let count = |wanted: fn(&Fact) -> bool| self.facts.iter().filter(|fact| wanted(fact)).count();
+        (
+            count(|fact| matches!(fact, Fact::Asked { .. })),
+            count(|fact| matches!(fact, Fact::Plan { .. })),
+        )
+    }
+
+    /// Compares everything with what is stored and what the model was shown.
+    pub fn verify(&self, stored: &Stored, models: &ModelServer) {
+        let known: BTreeSet<&String> = self.runs.iter().map(|facts| &facts.run).collect();
+        assert_eq!(
+            known.len(),
+            self.runs.len(),
+            "a client was given a run of another"
+        );
+        let there: BTreeSet<&String> = stored.runs.keys().collect();
+        let differ: Vec<_> = there.symmetric_difference(&known).collect();
         assert!(differ.is_empty(), "lost, or started twice: {differ:?}");
-        let mut logs = BTreeMap::new();
         for facts in &self.runs {
-            let log = api.list(&format!("/v1/runs/{}/events", facts.run)).await;
-            verify_run(
-                facts,
-                &log,
-                &api.get(&format!("/v1/runs/{}", facts.run)).await.body,
-            );
-            logs.insert(facts.run.as_str(), log);
+            verify_run(facts, stored);
         }
-        let mut spaces = BTreeMap::new();
-        for space in self.runs.iter().map(|facts| facts.space.as_str()) {
-            if !spaces.contains_key(space) {
-                let log = api.list(&format!("/v1/spaces/{space}/events")).await;
-                assert!(
-                    log.is_sorted_by(|a, b| a.seq < b.seq),
-                    "the places of {space} do not increase"
-                );
-                spaces.insert(space, log);
-            }
-        }
+        let said = Said::of(stored);
         for fact in &self.facts {
-            verify_fact(fact, &logs, &spaces, models);
+            verify_fact(fact, stored, &said, models);
+        }
+        let asked = |fact: &&Fact| matches!(fact, Fact::Asked { .. });
+        let children = stored.runs.values().filter(|run| run.parent.is_some());
+        assert_eq!(
+            children.count(),
+            self.facts.iter().filter(asked).count(),
+            "a run below another for each call that asked for one"
+        );
+        let due = |said: &&StoredEvent| !said.event.data["message"]["origin"].is_null();
+        let plans = |fact: &&Fact| matches!(fact, Fact::Plan { .. });
+        assert_eq!(
+            stored.of_kind("message").filter(due).count(),
+            self.facts.iter().filter(plans).count(),
+            "a message for each plan that was due"
+        );
+    }
+}
+
+/// Messages by their last word, which no two have.
+struct Said<'s>(BTreeMap<&'s str, Vec<&'s StoredEvent>>);
+
+impl<'s> Said<'s> {
+    fn of(stored: &'s Stored) -> Self {
+        let mut by_mark: BTreeMap<&str, Vec<&StoredEvent>> = BTreeMap::new();
+        for said in stored.of_kind("message") {
+            let text = said.event.data["message"]["parts"][0]["text"].as_str();
+            by_mark.entry(mark(text.expect("a text"))).or_default().push(said);
+        }
+        Self(by_mark)
+    }
+
+    /// The one message that says this.
+    fn once(&self, said: &str) -> &'s StoredEvent {
+        match self.0.get(mark(said)).map(Vec::as_slice) {
+            Some([one]) => one,
+            Some(several) => panic!("{said:?} is stored {} times", several.len()),
+            None => panic!("{said:?} is lost"),
         }
     }
 }
 
-fn verify_run(facts: &RunFacts, log: &[Event], run: &Value) {
-    let name = &facts.run;
-    let count = |kind: &str| log.iter().filter(|event| event.kind == kind).count();
+fn verify_run(facts: &RunFacts, stored: &Stored) {
+    let RunFacts { run, space, seen } = facts;
+    let row = &stored.runs[run];
+    assert_eq!((row.status.as_str(), &row.space), ("completed", space), "{run}");
+    let log: Vec<Value> = stored.log(run).iter().map(|stored| stored.shown()).collect();
+    let seen: Vec<&Value> = seen.iter().map(|event| &event.data).collect();
     assert!(
-        log.is_sorted_by(|a, b| a.seq < b.seq),
-        "the places of {name} do not increase"
+        seen.iter().copied().eq(&log),
+        "what was streamed of {run} is not what is stored: {seen:#?} {log:#?}"
     );
-    assert_eq!(
-        (count("run-start"), count("run-finish")),
-        (1, 1),
-        "{name} must begin and end once: {log:#?}"
-    );
-    let last = log.last().expect("not empty");
-    assert_eq!(
-        (last.kind.as_str(), &last.data["status"]),
-        ("run-finish", &"completed".into()),
-        "{last:?}"
-    );
-    assert_eq!(run["status"], "completed", "{run}");
-    let places = |events: &[Event]| {
-        events
-            .iter()
-            .map(|event| (event.seq, event.kind.clone()))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        places(&facts.seen),
-        places(log),
-        "what was streamed of {name} is not what is stored"
-    );
-    for call in log.iter().filter(|event| event.kind == "tool-input-available") {
-        let settled = log.iter().filter(|event| {
-            let settles = ["tool-output-available", "tool-output-error", "tool-output-denied"];
-            settles.contains(&event.kind.as_str()) && event.call() == call.call()
-        });
-        assert_eq!(settled.count(), 1, "{} must settle once: {log:#?}", call.call());
-    }
 }
 
-fn verify_fact(
-    fact: &Fact,
-    logs: &BTreeMap<&str, Vec<Event>>,
-    spaces: &BTreeMap<&str, Vec<Event>>,
-    models: &ModelServer,
-) {
+fn verify_fact(fact: &Fact, stored: &Stored, said_once: &Said<'_>, models: &ModelServer) {
     match fact {
         Fact::Message { space, message, said } => {
-            let log = &spaces[space.as_str()];
-            let stored = log
-                .iter()
-                .filter(|event| event.kind == "message" && event.data.to_string().contains(said_mark(said)));
-            let ids: Vec<&Value> = stored.map(|event| &event.data["message"]["messageId"]).collect();
-            assert_eq!(ids, [message.as_str()], "{fact:?} must be stored once");
+            let found = said_once.once(said);
+            assert_eq!(
+                (&found.event.data["message"]["messageId"], &found.space),
+                (&message.as_str().into(), space),
+                "{fact:?}"
+            );
         }
         Fact::Result {
             run,
@@ -155,12 +167,13 @@ fn verify_fact(
             value,
             seq,
         } => {
-            let of_call = |event: &&Event| event.kind == "tool-output-available" && event.call() == call;
-            let outputs: Vec<(u64, &Value)> = logs[run.as_str()]
+            let log = stored.log(run);
+            let of_call = log
                 .iter()
-                .filter(of_call)
-                .map(|event| (event.seq, &event.data["output"]))
-                .collect();
+                .map(|stored| &stored.event)
+                .filter(|event| event.kind == "tool-output-available" && event.call() == call);
+            let outputs: Vec<(u64, &Value)> =
+                of_call.map(|event| (event.seq, &event.data["output"])).collect();
             assert_eq!(
                 outputs,
                 [(*seq, value)],
@@ -179,11 +192,11 @@ fn verify_fact(
             approved,
             seq,
         } => {
-            let responses: Vec<(u64, &Value)> = logs[run.as_str()]
-                .iter()
-                .filter(|event| {
-                    event.kind == "tool-approval-response" && event.text("approvalId") == approval
-                })
+            let log = stored.log(run);
+            let responses = log.iter().map(|stored| &stored.event).filter(|event| {
+                event.kind == "tool-approval-response" && event.text("approvalId") == approval
+            });
+            let responses: Vec<(u64, &Value)> = responses
                 .map(|event| (event.seq, &event.data["approved"]))
                 .collect();
             assert_eq!(
@@ -192,10 +205,53 @@ fn verify_fact(
                 "{fact:?} must be stored once"
             );
         }
+        Fact::Asked { call, said } => {
+            let child = said_once.once(said).run.as_deref();
+            verify_asked(
+                call,
+                child.unwrap_or_else(|| panic!("no run for {fact:?}")),
+                stored,
+                models,
+            );
+        }
+        Fact::Plan {
+            space,
+            plan,
+            due,
+            said,
+        } => {
+            let found = said_once.once(said);
+            let origin = &found.event.data["message"]["origin"];
+            assert_eq!(
+                (&found.space, origin["planId"].as_str(), origin["dueAt"].as_str()),
+                (space, Some(plan.as_str()), Some(due.as_str())),
+                "{fact:?}"
+            );
+            let run = found
+                .run
+                .as_deref()
+                .unwrap_or_else(|| panic!("no run for {fact:?}"));
+            let messages = stored.log(run);
+            let messages = messages.iter().filter(|stored| stored.event.kind == "message");
+            assert_eq!(messages.count(), 1, "{run} is the run of {fact:?} alone");
+        }
     }
 }
 
+/// The call has started this run, and no other. What it said is what the call came to (that much holds for every log, see
+/// `stored.rs`), and the model of the run above was told so.
+fn verify_asked(call: &str, child: &str, stored: &Stored, models: &ModelServer) {
+    assert_eq!(stored.started_by(call), [child], "{call}");
+    let log = stored.log(child);
+    let messages = log.iter().filter(|stored| stored.event.kind == "message");
+    assert_eq!(messages.count(), 1, "{child} was asked by {call} alone");
+    let end = &log.last().expect("not empty").event;
+    assert_eq!(end.data["status"], "completed", "{child}");
+    let shown = models.results(call);
+    assert_eq!(shown.len(), 1, "the model saw {shown:?} for {call}");
+}
+
 /// The word that no other message has.
-fn said_mark(said: &str) -> &str {
+fn mark(said: &str) -> &str {
     said.rsplit(' ').next().expect("a mark")
 }

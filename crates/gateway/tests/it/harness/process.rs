@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -49,10 +49,30 @@ impl Version {
     }
 }
 
+/// Where a gateway runs.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Address that it listens at.
+    pub host: IpAddr,
+    /// The command that runs another one there; empty for here.
+    pub enter: Vec<String>,
+}
+
+impl Place {
+    /// Here, for nobody but this machine.
+    fn here() -> Self {
+        Self {
+            host: Ipv4Addr::LOCALHOST.into(),
+            enter: Vec::new(),
+        }
+    }
+}
+
 /// A gateway on a data directory and a port that stay the same over restarts. Ends with this value.
 pub struct Gateway {
     child: Child,
     version: Version,
+    place: Place,
     port: u16,
     settings: Vec<(String, String)>,
     directory: TempDir,
@@ -63,6 +83,14 @@ impl Gateway {
     pub async fn start(settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         Self::start_in(directory, settings).await
+    }
+
+    /// The same, in another place.
+    pub async fn start_at(place: Place, settings: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut gateway = Self::launch_at(place, directory, Version::Present, settings);
+        gateway.ready().await;
+        gateway
     }
 
     /// The same, of a version.
@@ -91,15 +119,20 @@ impl Gateway {
 
     /// Starts one, without waiting until it is ready.
     fn launch(directory: TempDir, version: Version, settings: &[(&str, &str)]) -> Self {
+        Self::launch_at(Place::here(), directory, version, settings)
+    }
+
+    fn launch_at(place: Place, directory: TempDir, version: Version, settings: &[(&str, &str)]) -> Self {
         let settings: Vec<(String, String)> = settings
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect();
         let port = free_port();
-        let child = spawn(version, directory.path(), port, &settings, &[]);
+        let child = spawn(version, &place, directory.path(), port, &settings, &[]);
         Self {
             child,
             version,
+            place,
             port,
             settings,
             directory,
@@ -113,17 +146,17 @@ impl Gateway {
 
     /// Where it listens.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.address())
     }
 
     /// Where it listens, for clients of TCP.
     pub fn address(&self) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], self.port))
+        SocketAddr::new(self.place.host, self.port)
     }
 
     /// A client with the secret key.
     pub fn api(&self) -> Api {
-        Api::secret(self.port)
+        Api::at(self.address())
     }
 
     /// SIGKILL, now.
@@ -147,6 +180,7 @@ impl Gateway {
     pub fn spawn_with(&mut self, more: &[&str]) {
         self.child = spawn(
             self.version,
+            &self.place,
             self.directory.path(),
             self.port,
             &self.settings,
@@ -165,6 +199,19 @@ impl Gateway {
     pub async fn ready(&mut self) {
         let ended = self.ready_or_ended().await;
         assert!(ended.is_none(), "the gateway ended by itself: {ended:?}");
+    }
+
+    /// The same, and starts it again when it gave up because it began without its store, as a supervisor does.
+    pub async fn ready_again(&mut self) {
+        while let Some(ended) = self.ready_or_ended().await {
+            let log = self.log();
+            let last = log.lines().last().unwrap_or_default();
+            assert!(
+                last.contains("the store is not available"),
+                "the gateway ended by itself: {ended:?}: {last}"
+            );
+            self.spawn();
+        }
     }
 
     async fn ready_or_ended(&mut self) -> Option<ExitStatus> {
@@ -272,6 +319,7 @@ fn log(directory: &Path) -> PathBuf {
 
 fn spawn(
     version: Version,
+    place: &Place,
     directory: &Path,
     port: u16,
     settings: &[(String, String)],
@@ -284,14 +332,21 @@ fn spawn(
         .expect("a log");
     // A shell that ignores SIGXFSZ and becomes the gateway: a full disk is an error to it, not its end. It has as
     // many descriptors as TEST_OPEN_FILES says.
-    Command::new("/bin/sh")
+    let mut enter = place.enter.iter().map(String::as_str).chain(["/bin/sh"]);
+    Command::new(enter.next().expect("at least a shell"))
+        .args(enter)
         .args([
             "-c",
             "trap '' XFSZ; [ -z \"$TEST_OPEN_FILES\" ] || ulimit -n $TEST_OPEN_FILES; exec \"$@\"",
             "sh",
         ])
         .arg(version.program())
-        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+        .args([
+            "serve",
+            "--listen",
+            &SocketAddr::new(place.host, port).to_string(),
+            "--data",
+        ])
         .arg(Gateway::data(directory))
         .args(more)
         .env_clear()

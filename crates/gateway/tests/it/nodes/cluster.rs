@@ -1,15 +1,16 @@
 //! Three nodes and what they share.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolgate_testkit::model_server::ModelServer;
 use toolgate_testkit::postgres_server::{Durability, PostgresServer};
 use toolgate_testkit::redis_server::RedisServer;
 
 use super::cable::Cable;
-use crate::harness::{Api, Event, Gateway, Version, put_agent, soon, tool, worker};
+use crate::harness::stored::Stored;
+use crate::harness::{Api, Event, Gateway, SOON_DUE, Version, put_staff, soon};
 
 /// How long a node may be silent before the others take over its runs: short, because tests wait for it.
-const NODE_LEASE: &str = "2s";
+pub const NODE_LEASE: &str = "2s";
 
 /// Three nodes.
 pub struct Cluster {
@@ -99,10 +100,10 @@ impl Cluster {
                 ("TOOLGATE_STORE", store.as_str()),
                 ("TOOLGATE_BUS", bus.as_str()),
                 ("TOOLGATE_ENGINE_NODE_LEASE", NODE_LEASE),
-                ("TOOLGATE_PLANS_AHEAD_MIN", "1ms"),
                 ("TOOLGATE_HTTP_RATE_PER_SECOND", "100000"),
                 ("TOOLGATE_HTTP_RATE_BURST", "100000"),
             ];
+            settings.extend(SOON_DUE);
             settings.extend(setup.settings);
             Gateway::start_version(setup.versions[node], &settings).await
         };
@@ -118,13 +119,18 @@ impl Cluster {
             standby,
             database,
         };
-        put_agents(&cluster.nodes[0].api(), &cluster.models).await;
+        put_staff(&cluster.nodes[0].api(), &cluster.models).await;
         cluster
     }
 
     /// Clients of the three nodes.
     pub fn apis(&self) -> [Api; 3] {
         [0, 1, 2].map(|node| self.nodes[node].api())
+    }
+
+    /// Everything that is stored.
+    pub fn stored(&self) -> Stored {
+        Stored::in_postgres(&self.postgres, &self.database)
     }
 
     /// Makes a primary of the standby. The server that was the primary has stopped, or should have.
@@ -158,20 +164,6 @@ impl Cluster {
         })
         .await
     }
-}
-
-async fn put_agents(api: &Api, models: &ModelServer) {
-    let mut config = worker(models);
-    let plan =
-        json!({"name": "createPlan", "executionType": "prebuilt", "execution": {"action": "createPlan"}});
-    config["tools"].as_array_mut().expect("tools").push(plan);
-    put_agent(api, "worker", &config).await;
-    put_agent(api, "clerk", &worker(models)).await;
-    let mut chief = worker(models);
-    let child = json!({"executionType": "ai-agent", "parameters": {
-        "type": "object", "properties": {"prompt": {"type": "string"}}}});
-    chief["tools"] = json!([tool("helper", json!({"agent": "clerk"}), child)]);
-    put_agent(api, "chief", &chief).await;
 }
 
 /// The id in a member of an answer.

@@ -12,7 +12,7 @@ use super::balancer::Balancer;
 use super::cluster::{Cluster, id};
 use crate::harness::client::Client;
 use crate::harness::ledger::Ledger;
-use crate::harness::{Api, LOOK, Random, setting, soon};
+use crate::harness::{Api, LOOK, Random, setting, shown, soon};
 
 /// Clients at work at once.
 const CLIENTS: u64 = 4;
@@ -54,8 +54,10 @@ async fn what_was_acknowledged_survives_every_fail_over() {
         ledger.facts.len(),
         api.sent_again(),
     );
+    let stored = cluster.stored();
+    ledger.verify(&stored, &cluster.models);
     for node in &cluster.nodes {
-        ledger.verify(&node.api(), &cluster.models).await;
+        shown::compare(&node.api(), &stored).await;
     }
 }
 
