@@ -48,7 +48,7 @@ enum Command {
     /// `--passes` and `--seconds` apply.
     Mcp(Options),
     /// Measures one to three nodes on PostgreSQL and Redis beside one on SQLite, Restate and DBOS. Of the choices only
-    /// `--passes`, `--seconds` and `--viewers` apply.
+    /// `--passes`, `--seconds`, `--viewers` and `--paused` apply.
     Nodes(Options),
 }
 

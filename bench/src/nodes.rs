@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::Options;
 use crate::durable::{Durable, DurableClient};
 use crate::http::Connection;
+use crate::plan;
 use crate::process;
 use crate::protocol::{AGENT, Client, KEY, PAUSING, Protocol, agent_config};
 use crate::report::{number, quantile, table};
@@ -48,17 +49,32 @@ struct Shared {
     redis: Service,
 }
 
+/// How long the parts of a round trip took.
+struct Trip {
+    /// From the start of the run until it waits.
+    pause: Duration,
+    /// From the result to the first word of the next model step; to the end of the run for who does not stream it.
+    next_word: Duration,
+    /// From the result to the end of the run.
+    resume: Duration,
+}
+
 /// One measured combination of system and concurrency.
 struct Cell {
     system: usize,
     concurrency: usize,
     runs_per_second: f64,
-    /// From the start of a run to its pause, and from the result to its end, in ms.
-    pauses: Vec<f64>,
-    resumes: Vec<f64>,
+    trips: Vec<Trip>,
     /// CPU of the nodes, and of what they share, per run in ms.
     cpu: f64,
     shared_cpu: f64,
+}
+
+impl Cell {
+    /// A quantile of one part of the round trips in ms.
+    fn part(&self, q: f64, part: impl Fn(&Trip) -> Duration) -> f64 {
+        quantile(self.trips.iter().map(|trip| part(trip).as_secs_f64() * 1e3), q)
+    }
 }
 
 pub async fn run(options: &Options) -> anyhow::Result<String> {
@@ -98,8 +114,15 @@ pub async fn run(options: &Options) -> anyhow::Result<String> {
     out += &viewers::crossing(&addresses(one), "1 node, SQLite").await?;
     out += &viewers::crossing(&addresses(three), "3 nodes, PostgreSQL and Redis").await?;
     drop(systems);
-    let node = start_node(options, &shared.model, &[]).await?;
+    // All viewers come from one address, each with one connection.
+    let room = [
+        ("TOOLGATE_HTTP_CONNECTIONS_MAX", "20000"),
+        ("TOOLGATE_HTTP_CONNECTIONS_PER_ADDRESS_MAX", "0"),
+    ];
+    let node = start_node(options, &shared.model, &room).await?;
     out += &viewers::many(&node, options.viewers).await?;
+    drop(node);
+    out += &plan::paused(options, &shared.model).await?.to_string();
     Ok(out)
 }
 
@@ -134,7 +157,7 @@ async fn systems(options: &Options, shared: &Shared) -> anyhow::Result<Vec<Syste
     Ok(systems)
 }
 
-async fn start_node(options: &Options, model: &str, places: &[(&str, &str)]) -> anyhow::Result<Running> {
+async fn start_node(options: &Options, model: &str, settings: &[(&str, &str)]) -> anyhow::Result<Running> {
     let address = free_address()?;
     let data = options.work.join(format!("data-{}", address.port()));
     fs::create_dir_all(&data)?;
@@ -142,7 +165,7 @@ async fn start_node(options: &Options, model: &str, places: &[(&str, &str)]) -> 
     command.arg("serve").arg("--data").arg(&data);
     command.args(["--listen", &address.to_string()]);
     command.envs(GATEWAY_SETTINGS).env("TOOLGATE_SECRET_KEY", KEY);
-    command.envs(places.iter().copied());
+    command.envs(settings.iter().copied());
     let name = format!("node-{}", address.port());
     let node = Running::start(&mut command, address, &name, "/readyz", options).await?;
     Connection::new(address, &format!("authorization: Bearer {KEY}\r\n"))
@@ -172,15 +195,15 @@ async fn measure(
     let others = || [shared.postgres.pids(), shared.redis.pids()].concat();
     let before = (process::cpu(&own), process::cpu(&others()));
     let begun = Instant::now();
-    let times = Rc::new(RefCell::new(Vec::new()));
+    let trips = Rc::new(RefCell::new(Vec::new()));
     let mut clients = JoinSet::new();
     for number in 0..concurrency {
-        let (times, kind, nodes) = (times.clone(), system.kind, addresses(&system.processes));
+        let (trips, kind, nodes) = (trips.clone(), system.kind, addresses(&system.processes));
         clients.spawn_local(async move {
             let mut client = Executor::new(kind, &nodes, number);
             while begun.elapsed() < time {
-                let timing = client.round_trip().await?;
-                times.borrow_mut().push(timing);
+                let trip = client.round_trip().await?;
+                trips.borrow_mut().push(trip);
             }
             anyhow::Ok(())
         });
@@ -190,17 +213,13 @@ async fn measure(
     }
     let seconds = begun.elapsed().as_secs_f64();
     let after = (process::cpu(&own), process::cpu(&others()));
-    let times = times.take();
-    let runs = times.len() as f64;
+    let trips = trips.take();
+    let runs = trips.len() as f64;
     Ok(Cell {
         system: at,
         concurrency,
         runs_per_second: runs / seconds,
-        pauses: times.iter().map(|(pause, _)| pause.as_secs_f64() * 1e3).collect(),
-        resumes: times
-            .iter()
-            .map(|(_, resume)| resume.as_secs_f64() * 1e3)
-            .collect(),
+        trips,
         cpu: (after.0 - before.0) * 1e3 / runs,
         shared_cpu: (after.1 - before.1).max(0.0) * 1e3 / runs,
     })
@@ -226,29 +245,37 @@ impl Executor {
         }
     }
 
-    /// How long it took until the run waited, and from the result until it had ended.
-    async fn round_trip(&mut self) -> anyhow::Result<(Duration, Duration)> {
+    async fn round_trip(&mut self) -> anyhow::Result<Trip> {
         let started = Instant::now();
         match self {
             Self::Gateway { nodes, turn } => {
                 let (first, next) = (*turn % nodes.len(), (*turn + 1) % nodes.len());
                 *turn += 1;
                 let paused = nodes[first].pause(PAUSING).await?;
-                let answered = Instant::now();
-                nodes[next].resume(PAUSING, paused).await?;
-                Ok((answered - started, answered.elapsed()))
+                let pause = started.elapsed();
+                let timing = nodes[next].resume(PAUSING, paused).await?;
+                Ok(Trip {
+                    pause,
+                    next_word: timing.first_token.saturating_sub(pause),
+                    resume: timing.whole - pause,
+                })
             }
             Self::Durable(client) => {
                 let id = client.pause().await?;
-                let answered = Instant::now();
+                let pause = started.elapsed();
                 client.resume(&id).await?;
-                Ok((answered - started, answered.elapsed()))
+                let resume = started.elapsed() - pause;
+                Ok(Trip {
+                    pause,
+                    next_word: resume,
+                    resume,
+                })
             }
         }
     }
 }
 
-const COLUMNS: &str = "at|system|runs/s|start to pause p50 ms|result to end p50 ms|p99 ms|CPU ms/run|shared CPU ms/run|runs/s to SQLite|CPU to SQLite";
+const COLUMNS: &str = "at|system|runs/s|start to pause p50 ms|result to next word p50 ms|result to end p50 ms|p99 ms|CPU ms/run|shared CPU ms/run|runs/s to SQLite|CPU to SQLite";
 
 fn report(systems: &[System], cells: &[Cell]) -> String {
     let mut rows = vec![COLUMNS.split('|').map(String::from).collect::<Vec<_>>()];
@@ -264,9 +291,13 @@ fn report(systems: &[System], cells: &[Cell]) -> String {
                 concurrency.to_string(),
                 system.title.clone(),
                 number(rate(at)),
-                number(median(at, &|cell| quantile(cell.pauses.iter().copied(), 0.5))),
-                number(median(at, &|cell| quantile(cell.resumes.iter().copied(), 0.5))),
-                number(median(at, &|cell| quantile(cell.resumes.iter().copied(), 0.99))),
+                number(median(at, &|cell| cell.part(0.5, |trip| trip.pause))),
+                match system.kind {
+                    Kind::Gateway => number(median(at, &|cell| cell.part(0.5, |trip| trip.next_word))),
+                    Kind::Durable(_) => String::new(),
+                },
+                number(median(at, &|cell| cell.part(0.5, |trip| trip.resume))),
+                number(median(at, &|cell| cell.part(0.99, |trip| trip.resume))),
                 number(median(at, &|cell| cell.cpu)),
                 number(median(at, &|cell| cell.shared_cpu)),
                 format!("{}x", number(rate(at) / rate(0))),

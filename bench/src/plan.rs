@@ -1,5 +1,6 @@
 //! What is measured, in which order.
 
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,6 +9,7 @@ use crate::Options;
 use crate::load::{Limit, Measured, drive, measure, pause};
 use crate::process;
 use crate::protocol::{AGENT, Client, PAUSING, SCENARIOS, WINDOWED_AGENT};
+use crate::report::number;
 use crate::server::{Kind, Running, Server};
 use crate::worst;
 
@@ -51,12 +53,29 @@ pub struct Findings {
     pub baseline_history: Vec<(usize, f64)>,
 }
 
-/// The gateway's memory before and with runs that wait, in MiB.
+/// The gateway's memory before and with runs that wait, and what they take of the disk, in MiB.
 pub struct PausedRuns {
     pub count: usize,
     pub before: f64,
     pub with: f64,
+    pub disk: f64,
     pub resumed: usize,
+}
+
+impl Display for PausedRuns {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let per_run = self.disk * 1024.0 / self.count as f64;
+        writeln!(
+            f,
+            "gateway with {} paused runs: {} MiB, {} MiB before; {} MiB of disk, {} KiB per run; {} of them resumed",
+            self.count,
+            number(self.with),
+            number(self.before),
+            number(self.disk),
+            number(per_run),
+            self.resumed
+        )
+    }
 }
 
 impl Findings {
@@ -177,16 +196,19 @@ async fn cells(options: &Options, stub: &Running, servers: &[Server], findings: 
     }
 }
 
-/// A fresh gateway's memory before and after many runs were left waiting.
-async fn paused(options: &Options, model: &str) -> anyhow::Result<PausedRuns> {
+/// A fresh gateway's memory and disk before and after many runs were left waiting.
+pub async fn paused(options: &Options, model: &str) -> anyhow::Result<PausedRuns> {
     let server = Server::start(Kind::Gateway, options, model, None).await?;
     let pids = server.process.pids();
     drive(&server, PAUSING, 16, WARM_UP).await;
     tokio::time::sleep(REST).await;
     let before = process::memory(&pids);
+    let data = server.data.as_deref().context("a gateway has a data folder")?;
+    let disk_before = process::disk(data)?;
     let mut waiting = pause(&server, PAUSING, 16, options.paused).await?;
     tokio::time::sleep(REST).await;
     let with = process::memory(&pids);
+    let disk = process::disk(data)? - disk_before;
     let (count, resumed) = (waiting.len(), RESUMED.min(waiting.len()));
     eprintln!("{count} runs wait: {before:.1} MiB before, {with:.1} MiB with them");
     let mut client = Client::new(server.process.address, server.kind.protocol());
@@ -197,6 +219,7 @@ async fn paused(options: &Options, model: &str) -> anyhow::Result<PausedRuns> {
         count,
         before,
         with,
+        disk,
         resumed,
     })
 }

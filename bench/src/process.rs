@@ -1,6 +1,8 @@
-//! CPU time and memory of processes, from the kernel's own accounts.
+//! CPU time, memory and files of processes, from the kernel's own accounts.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use nix::time::ClockId;
 use nix::unistd::Pid;
@@ -45,6 +47,22 @@ pub fn memory(pids: &[u32]) -> f64 {
 /// Most resident memory that each of the processes has ever had, together, in MiB.
 pub fn peak(pids: &[u32]) -> f64 {
     status(pids, "VmHWM:")
+}
+
+/// MiB that the files in a folder take, those below it included.
+pub fn disk(folder: &Path) -> anyhow::Result<f64> {
+    /// What a file system counts blocks in, whatever its own are.
+    const BLOCK_BYTES: f64 = 512.0;
+    let mut mib = 0.0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        mib += metadata.blocks() as f64 * BLOCK_BYTES / (1 << 20) as f64;
+        if metadata.is_dir() {
+            mib += disk(&entry.path())?;
+        }
+    }
+    Ok(mib)
 }
 
 fn status(pids: &[u32], name: &str) -> f64 {

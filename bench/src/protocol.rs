@@ -190,7 +190,7 @@ impl Client {
         })
     }
 
-    /// Answers the client tool and takes the rest of the run.
+    /// Answers the client tool and takes the rest of the run. The times count from the start of the run.
     pub async fn resume(&mut self, scenario: &Scenario, paused: Paused) -> anyhow::Result<Timing> {
         let Paused { started, call, id } = paused;
         let seen = match self.protocol {

@@ -111,13 +111,7 @@ fn memory(findings: &Findings) -> String {
     }
     let mut out = format!("\n{}", table(&rows));
     if let Some(paused) = &findings.paused {
-        out += &format!(
-            "gateway with {} paused runs: {} MiB, {} MiB before; {} of them resumed\n",
-            paused.count,
-            number(paused.with),
-            number(paused.before),
-            paused.resumed
-        );
+        out += &paused.to_string();
     }
     if let Some(worst) = findings.worst {
         out += &format!(

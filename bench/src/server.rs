@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,8 @@ impl Kind {
 pub struct Server {
     pub kind: Kind,
     pub process: Running,
+    /// Where a gateway keeps its data.
+    pub data: Option<PathBuf>,
 }
 
 impl Server {
@@ -70,6 +73,7 @@ impl Server {
         tools: Option<&str>,
     ) -> anyhow::Result<Self> {
         let address = free_address()?;
+        let mut folder = None;
         let mut command = match kind {
             Kind::Gateway | Kind::Baseline => {
                 let binary = match kind {
@@ -81,7 +85,8 @@ impl Server {
                 let settings = data.with_extension("toml");
                 fs::write(&settings, tools.map_or_else(String::new, upstream_settings))?;
                 let mut command = Command::new(binary);
-                command.arg("serve").arg("--data").arg(data);
+                command.arg("serve").arg("--data").arg(&data);
+                folder = Some(data);
                 command.arg("--config").arg(settings);
                 command.args(["--listen", &address.to_string()]);
                 command.envs(GATEWAY_SETTINGS).env("TOOLGATE_SECRET_KEY", KEY);
@@ -119,7 +124,11 @@ impl Server {
                     .await?;
             }
         }
-        Ok(Self { kind, process })
+        Ok(Self {
+            kind,
+            process,
+            data: folder,
+        })
     }
 }
 
