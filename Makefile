@@ -52,7 +52,7 @@ CONSOLE_SOURCES := $(shell find packages/console packages/client packages/react 
 console: $(CONSOLE) ## build the web console, when its sources have changed
 
 $(CONSOLE): node_modules/installed scripts/compress $(CONSOLE_SOURCES)
-	npm run build --silent --workspace @toolgate/plugin --workspace @toolgate/client --workspace @toolgate/react
+	npm run build:sdk --silent
 	npm run build --silent --workspace @toolgate/console
 	node scripts/compress packages/console/dist
 	touch $@
@@ -117,7 +117,7 @@ spelling: $(PYTHON)/installed ## typos
 
 .PHONY: fresh
 fresh: ## generated files are what the code generates
-	cargo test $(GOLDEN) | tee /dev/stderr | grep ' 1 passed' > /dev/null
+	cargo test $(GOLDEN) | tee >(cat >&2) | grep ' 1 passed' > /dev/null
 
 # Real MCP servers: the bridges of the SDKs use one, the gateway eight. The MCP door is tested with the official Python client.
 MCP_SERVERS := TOOLGATE_TEST_MCP_SERVER_TIME=$(PYTHON)/bin/mcp-server-time TOOLGATE_TEST_MCP_PYTHON=$(PYTHON)/bin \
@@ -135,7 +135,7 @@ tests: $(TEST_TOOLS) services ## cargo test
 .PHONY: json-schema-suite
 json-schema-suite: $(SUITE)/tests ## the official JSON Schema test suite through our validator
 	JSON_SCHEMA_SUITE=$(SUITE) cargo test --locked --workspace --test it official_suite::the_required_part_passes -- \
-	  --ignored --nocapture | tee /dev/stderr | grep ' 1 passed' > /dev/null
+	  --ignored --nocapture | tee >(cat >&2) | grep ' 1 passed' > /dev/null
 
 .PHONY: schemathesis
 schemathesis: $(PYTHON)/installed ## property-based requests against /openapi.json
@@ -164,11 +164,11 @@ chromium:
 
 # The tests start servers of their own with these programs, on free ports.
 .PHONY: services
-services: ## PostgreSQL and Redis for the tests, installed when missing
-	@test -x /usr/bin/redis-server -a -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" || { \
-	  echo "installing postgresql and redis-server, which the tests start"; \
+services: ## PostgreSQL, Redis and what makes network namespaces for the tests, installed when missing
+	@test -x /usr/bin/redis-server -a -x /sbin/tc -a -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" || { \
+	  echo "installing postgresql, redis-server and iproute2, which the tests start"; \
 	  as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
-	  $$as_root apt-get update --quiet && $$as_root apt-get install --yes --quiet --no-install-recommends postgresql redis-server; }
+	  $$as_root apt-get update --quiet && $$as_root apt-get install --yes --quiet --no-install-recommends postgresql redis-server iproute2; }
 
 # Not `npm ci`: that wants the optional binaries of every platform in the lock file, and fails where one cannot be had.
 node_modules/installed: package-lock.json

@@ -10,6 +10,10 @@ const REPOSITORY = fileURLToPath(new URL('..', import.meta.url));
 /** Where `make` builds. */
 const CACHE = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
 const TARGET = process.env.CARGO_TARGET_DIR ?? join(CACHE, 'toolgate', 'target');
+const BUILT = join(TARGET, 'debug/toolgate');
+const CARGO = 'cargo';
+const HOW_TO_HAVE_ONE =
+  'install Rust (https://rustup.rs), or set TOOLGATE_BIN to a binary, or TOOLGATE_URL to a gateway that runs';
 
 /** What a gateway's default project opens with, and where that stands in the environment. */
 const KEYS = {
@@ -34,6 +38,8 @@ export async function findGateway(folder) {
 
 async function startGateway(folder, keys) {
   const [command, ...words] = gatewayCommand();
+  if (command === CARGO)
+    console.error(`no gateway at ${BUILT}: Cargo builds one, about four minutes on two cores`);
   const data = process.env.TOOLGATE_DATA ?? join(folder, 'toolgate-data');
   const child = spawn(command, [...words, 'serve', '--listen', '127.0.0.1:0', '--data', data], {
     cwd: REPOSITORY,
@@ -47,18 +53,16 @@ async function startGateway(folder, keys) {
   return { ...keys, url: await addressOf(child), stop: () => child.kill('SIGTERM') };
 }
 
-/** A gateway that was built already, or Cargo, which builds one first. */
+/** A gateway that was built already, or Cargo, which builds one first and shows how far it is. */
 function gatewayCommand() {
-  const built = [process.env.TOOLGATE_BIN, join(TARGET, 'debug/toolgate')].find(
-    (path) => path && existsSync(path),
-  );
-  return built ? [built] : ['cargo', 'run', '--quiet', '--package', 'toolgate', '--'];
+  if (process.env.TOOLGATE_BIN) return [process.env.TOOLGATE_BIN];
+  return existsSync(BUILT) ? [BUILT] : [CARGO, 'run', '--locked', '--package', 'toolgate', '--'];
 }
 
 /** Reads the address that the gateway prints when it listens. */
 function addressOf(child) {
   return new Promise((resolve, reject) => {
-    child.once('error', reject);
+    child.once('error', ({ message }) => reject(new Error(`no gateway: ${message}; ${HOW_TO_HAVE_ONE}`)));
     child.once('exit', (code) => reject(new Error(`the gateway ended with ${code} before it listened`)));
     createInterface({ input: child.stdout }).on('line', (line) => {
       const address = /listens on (http:\S+?),?(\s|$)/.exec(line)?.[1];

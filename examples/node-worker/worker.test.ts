@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { ToolgateClient } from '@toolgate/client';
-import { type Gateway, startGateway } from '@toolgate/test-support';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type Gateway, gatewayBinary, startGateway } from '@toolgate/test-support';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 let gateway: Gateway;
 let workers: ChildProcess[] = [];
@@ -68,6 +69,41 @@ test('without a gateway it starts one, and takes it along when it ends', async (
   const [, url = ''] = /TOOLGATE_URL=(\S+)/.exec(said()) ?? [];
   await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed'), 10_000);
   await rm(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+});
+
+describe('where no gateway was built', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'toolgate-example-'));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }));
+
+  /** Starts it with nothing but what is in the folder to run. */
+  const startBare = async (): Promise<{ said: string; errors: string }> => {
+    const script = fileURLToPath(new URL('start.js', import.meta.url));
+    const worker = spawn(process.execPath, [script, 'use read_temperature'], {
+      env: { PATH: folder, CARGO_TARGET_DIR: join(folder, 'target'), TOOLGATE_DATA: join(folder, 'data') },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    workers.push(worker);
+    const [said, errors] = await Promise.all([readAll(worker.stdout), readAll(worker.stderr)]);
+    return { said, errors };
+  };
+
+  test('it says that Cargo builds one, and shows how far Cargo is', async () => {
+    // Cargo, as far as the example knows it: it tells of its progress, and becomes the gateway.
+    const cargo = `#!/bin/sh\necho Compiling "$@" >&2\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec '${gatewayBinary()}' "$@"\n`;
+    await writeFile(join(folder, 'cargo'), cargo, { mode: 0o755 });
+    const { said, errors } = await startBare();
+    expect(errors).toMatch(/^no gateway at .*target\/debug\/toolgate: Cargo builds one, about four minutes/);
+    expect(errors).toMatch(/^Compiling run --locked --package toolgate -- serve/m);
+    expect(said).toMatch(/\[demo model\].*21\.5/);
+  });
+
+  test('it says how to have one when there is no Cargo either', async () => {
+    const { errors } = await startBare();
+    expect(errors).toMatch(/no gateway: spawn cargo ENOENT; install Rust .*TOOLGATE_BIN.*TOOLGATE_URL/);
+  });
 });
 
 test('it serves others until it is stopped, and a second one goes on in its place', async () => {

@@ -1,33 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import { ToolgateClient } from '@toolgate/client';
 import { signToken } from '../token.js';
 import { myPlugin } from './my-plugin.js';
 
-const PUPIL = 'allievo';
 const SECONDS = 3600;
 
 /**
  * The tutor's side of a lesson, as a plugin of the page's server: it holds the secret key, the page never sees it. `/session`
- * opens a lesson for the pupil, `/words` takes what the pupil says and proposes the tool that is meant.
+ * opens a lesson for the pupil, `/words` takes what the pupil says there and proposes the tool that is meant.
  */
-export function lessons(client, { publicKey, jwtSecret }) {
+export function lessons(client, { url, publicKey, jwtSecret }) {
   return {
     name: 'lessons',
     configureServer({ middlewares }) {
       middlewares.use(
         '/session',
         answer(async () => {
+          // Each page is a pupil of its own: the token of one opens no lesson of another.
+          const pupil = `allievo-${randomUUID()}`;
           const { id: spaceId } = await client.spaces.create({
             title: 'Lezione',
             agent: 'tutor',
-            members: [PUPIL],
+            members: [pupil],
           });
           await client.tools.serve(spaceId, { tools: { [myPlugin.id]: myPlugin.handler } }).ready();
           const expires = Math.floor(Date.now() / 1000) + SECONDS;
-          return { publicKey, spaceId, token: signToken({ sub: PUPIL, exp: expires }, jwtSecret) };
+          return { publicKey, spaceId, token: signToken({ sub: pupil, exp: expires }, jwtSecret) };
         }),
       );
       middlewares.use(
         '/words',
-        answer(async ({ spaceId, text, topic }) => {
+        answer(async ({ token, spaceId, text, topic }) => {
+          // What follows has the tutor's key, so whoever asks for it must be in the lesson: the gateway knows.
+          await new ToolgateClient({ url, publicKey, token }).spaces.get(spaceId);
           const [match] = await client.tools.match(text, {
             language: 'it',
             agent: 'tutor',
@@ -59,7 +64,7 @@ function answer(handle) {
     try {
       response.end(JSON.stringify(await handle(body === '' ? {} : JSON.parse(body))));
     } catch (error) {
-      response.statusCode = 500;
+      response.statusCode = error.status ?? 500;
       response.end(JSON.stringify({ detail: error.message }));
     }
   };

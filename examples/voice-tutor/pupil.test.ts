@@ -184,7 +184,30 @@ describe('the pupil’s page', { timeout: 120_000 }, () => {
     await type(page, 'si');
     await stepsUntil(page, 'my_tool: completato');
     await page.getByText('🔊 Foglio su la gravità creato con 3 elementi').waitFor();
+    // Whoever does not type presses a button, which is there while something is proposed.
+    const no = page.getByRole('button', { name: 'No' });
+    expect(await no.isVisible()).toBe(false);
+    await type(page, 'crea un foglio');
+    await no.click();
+    await stepsUntil(page, 'my_tool: rifiutato');
+    await expect.poll(() => no.isVisible(), WAIT).toBe(false);
     await page.close();
+  });
+
+  test('nobody speaks in the lesson of another', async () => {
+    const post = async (path: string, body: unknown): Promise<Response> =>
+      fetch(new URL(path, address), { method: 'POST', body: JSON.stringify(body) });
+    const [mine, other] = await Promise.all(
+      [1, 2].map(
+        async () => (await (await post('/session', {})).json()) as { token: string; spaceId: string },
+      ),
+    );
+    const speak = async (token: string | undefined): Promise<number> =>
+      (await post('/words', { token, spaceId: mine?.spaceId, text: 'crea un foglio', topic: 'la luce' }))
+        .status;
+    expect([await speak(mine?.token), await speak(other?.token), await speak(undefined)]).toEqual([
+      200, 404, 401,
+    ]);
   });
 
   test('the page never has the secret key', async () => {

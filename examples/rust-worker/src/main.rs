@@ -69,7 +69,10 @@ async fn main() -> anyhow::Result<()> {
 
     let server = client
         .serve(space)
-        .on_result(|result| println!("{} {:?}", result.name, result.outcome))
+        .on_result(|result| match &result.outcome {
+            Ok(output) => println!("{} gave {output}", result.name),
+            Err(error) => println!("{} failed: {}", result.name, error.message()),
+        })
         .on_connection(|connection| match connection {
             Connection::Up => eprintln!("connected"),
             Connection::Lost { reason } => eprintln!("waiting for the gateway: {reason}"),

@@ -36,6 +36,8 @@ element('words-form').addEventListener('submit', (event) => {
 });
 element('speak').hidden = !canListen;
 element('speak').addEventListener('click', () => hear(oldest()));
+for (const [id, text] of Object.entries({ yes: 'sì', no: 'no' }))
+  element(id).addEventListener('click', () => answer(text, oldest()));
 
 /** One step of a tool. */
 function handle(message) {
@@ -63,6 +65,14 @@ function handle(message) {
       break;
     default:
   }
+  showDecision();
+}
+
+/** Shows what can be said now: a yes or a no while something is proposed. */
+function showDecision() {
+  const isAsked = proposals.size > 0;
+  element('decision').hidden = !isAsked;
+  element('words').placeholder = isAsked ? 'sì o no' : 'crea un foglio';
 }
 
 /** The proposal that was asked: one at a time, so that a yes can mean no other. */
@@ -98,8 +108,8 @@ async function answer(text, proposal) {
 }
 
 async function request(text) {
-  const { spaceId } = session;
-  const { tool } = await post('/words', { spaceId, text, topic: element('topic').value });
+  const { token, spaceId } = session;
+  const { tool } = await post('/words', { token, spaceId, text, topic: element('topic').value });
   if (!tool) say('Non ho capito.');
 }
 
