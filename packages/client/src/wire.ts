@@ -1019,36 +1019,36 @@ export type NewClientTool = {
   name: string;
   description: string;
   /** JSON Schema of the input: of type object, at most 5 levels, 20 properties each, no `$ref`. */
-  parameters?: Record<string, unknown>;
+  parameters?: Record<string, unknown> | null;
   /** The same as `parameters`. */
-  inputSchema?: Record<string, unknown>;
+  inputSchema?: Record<string, unknown> | null;
   /** JSON Schema of the output, within the same bounds. */
-  outputSchema?: Record<string, unknown>;
+  outputSchema?: Record<string, unknown> | null;
   /** How long an answer may take: seconds, or a text such as `30s` or `10m`. */
-  timeout?: number | string;
+  timeout?: number | string | null;
   /** The author's number for this state of the tool. */
-  version?: string;
+  version?: string | null;
   /** Set when it should not be used any more: why, or true. The words travel with the result. */
-  deprecated?: string | boolean;
+  deprecated?: string | boolean | null;
   /** OpenAI's; changes nothing. */
   strict?: unknown;
 } | {
-  type: 'function';
+  type?: 'function' | null;
   function: {
     name: string;
     description: string;
     /** JSON Schema of the input: of type object, at most 5 levels, 20 properties each, no `$ref`. */
-    parameters?: Record<string, unknown>;
+    parameters?: Record<string, unknown> | null;
     /** The same as `parameters`. */
-    inputSchema?: Record<string, unknown>;
+    inputSchema?: Record<string, unknown> | null;
     /** JSON Schema of the output, within the same bounds. */
-    outputSchema?: Record<string, unknown>;
+    outputSchema?: Record<string, unknown> | null;
     /** How long an answer may take: seconds, or a text such as `30s` or `10m`. */
-    timeout?: number | string;
+    timeout?: number | string | null;
     /** The author's number for this state of the tool. */
-    version?: string;
+    version?: string | null;
     /** Set when it should not be used any more: why, or true. The words travel with the result. */
-    deprecated?: string | boolean;
+    deprecated?: string | boolean | null;
     /** OpenAI's; changes nothing. */
     strict?: unknown;
   };
