@@ -93,12 +93,13 @@ fn dial(store: PostgresAddress) -> Dial {
 
 /// Divides the rate limits by the nodes that are there, until `stop` fires. While neither bus nor store tell, by as many as before.
 pub async fn share_rates(shared: Shared, stop: CancellationToken) {
-    while stop
-        .run_until_cancelled(tokio::time::sleep(COUNT_EVERY))
-        .await
-        .is_some()
-    {
-        match shared.engine.nodes().await {
+    // A store that does not answer holds up no stop.
+    let counted = async || {
+        tokio::time::sleep(COUNT_EVERY).await;
+        shared.engine.nodes().await
+    };
+    while let Some(counted) = stop.run_until_cancelled(counted()).await {
+        match counted {
             Ok(nodes) => shared
                 .access
                 .share_rates_among(u32::try_from(nodes).unwrap_or(u32::MAX)),

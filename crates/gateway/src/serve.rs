@@ -74,10 +74,6 @@ async fn serve(
     let mut ground = Ground::prepare(settings, entry, damage).await?;
     let services = Services::build(settings, &ground).await?;
     let project = greet(&services, &ground, settings).await?;
-    // Before others may go on: an import is refused from now on, not from the first heartbeat of the engine.
-    let lease_end = SystemClock.now().after(settings.engine.node_lease);
-    ground.store.heartbeat(services.node.id, lease_end).await?;
-    drop(ground.starting.take());
     warn_of_settings(settings, &ground).await;
     if settings.a2a.conformance_agent {
         let agent = conformance::AGENT.parse().expect("a name");
@@ -116,6 +112,11 @@ async fn serve(
     };
     let shared = entrance::shared(settings, &ground, &services, access, ends.clone())?;
     let door = entrance::router(settings, &ground, &services, shared.clone(), project, telemetry)?;
+    // Nothing can fail from here on. Only now is this node's lease on its old runs prolonged: one that cannot start leaves them to
+    // others. And before others may start: an import is refused from now on, not from the first heartbeat of the engine.
+    let lease_end = SystemClock.now().after(settings.engine.node_lease);
+    ground.store.heartbeat(services.node.id, lease_end).await?;
+    drop(ground.starting.take());
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
     tracing::info!(address = %ground.address, access = ?entry, "ready");
 

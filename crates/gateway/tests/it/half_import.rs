@@ -95,4 +95,16 @@ async fn an_import_beside_a_running_gateway_is_refused() {
     gateway.signal(Signal::TERM);
     gateway.ended().await;
     told(&run(&import, directory.path(), store), 0);
+
+    // A start that fails at the last is no gateway that runs, however often it is tried.
+    let mut failing = binary();
+    failing
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(directory.path());
+    failing
+        .env("TOOLGATE_STORE", &url)
+        .env("TOOLGATE_OPERATOR_KEY", "short");
+    let words = told(&failing.output().unwrap(), 1);
+    assert!(words.contains("TOOLGATE_OPERATOR_KEY"), "{words}");
+    told(&run(&import, directory.path(), store), 0);
 }
