@@ -4,19 +4,23 @@
 //! `CONCURRENTLY`, and rows are filled in by statements of their own. `unfinished_migrations` has the version until that is
 //! done, so that the next start goes on after a crash.
 
+use std::time::Duration;
+
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Transaction;
 
 use super::super::fault::Fault;
 use super::super::session::Session;
-use super::{LOOK_EVERY, Step, WAIT, checksum_of};
+use super::{Step, WAIT, checksum_of};
 
 const APPLY: &str = "INSERT INTO migrations (version, oldest, checksum) VALUES ($1, $2, $3)";
 const BEGUN: &str = "INSERT INTO unfinished_migrations (version) VALUES ($1)";
 const FINISHED: &str = "DELETE FROM unfinished_migrations WHERE version = $1";
 
 /// A change of the schema waits this long for others that use the table, and they wait behind it: longer would be an outage.
-const LOCK_BRIEFLY: &str = "SET LOCAL lock_timeout = '2s'";
+const LOCK_BRIEFLY: &str = "SET LOCAL lock_timeout = '200ms'";
+/// Pause before the next attempt: many times longer, so that others hardly notice when it takes many.
+const LOCK_AGAIN: Duration = Duration::from_secs(4);
 
 /// Applies a migration to a database that nobody uses yet.
 pub(super) async fn at_once(session: &mut Session, step: &Step) -> Result<(), Fault> {
@@ -36,7 +40,7 @@ pub(super) async fn beside_writers(session: &mut Session, step: &Step) -> Result
             return Err(fault);
         }
         tracing::warn!(version = step.version, ?fault, "the migration waits for a lock");
-        sleep(LOOK_EVERY).await;
+        sleep(LOCK_AGAIN).await;
     }
     finish(session, step).await
 }

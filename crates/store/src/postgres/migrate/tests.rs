@@ -131,8 +131,14 @@ async fn one(client: &Client, sql: &str) -> i32 {
 async fn until_it_waits<T>(client: &Client, process: i32, condition: &str, task: &JoinHandle<T>) {
     let waits =
         format!("SELECT count(*)::int FROM pg_locks WHERE pid = {process} AND NOT granted AND ({condition})");
-    while one(client, &waits).await == 0 {
-        assert!(!task.is_finished(), "it did not wait");
+    until_some(client, &waits, task).await;
+}
+
+/// Returns once this counts something, which it does while the task is under way.
+async fn until_some<T>(client: &Client, counting: &str, task: &JoinHandle<T>) {
+    while one(client, counting).await == 0 {
+        assert!(!task.is_finished(), "it ended before: {counting}");
+        sleep(Duration::from_millis(2)).await;
     }
 }
 
@@ -200,7 +206,7 @@ async fn of_two_programs_that_migrate_at_once_one_does() {
     let looks = format!(
         "SELECT count(*)::int FROM pg_stat_activity WHERE pid = {process} AND query LIKE '%advisory_lock%'"
     );
-    while one(&other.client, &looks).await == 0 {}
+    until_some(&other.client, &looks, &second).await;
     reader.client.batch_execute("COMMIT").await.unwrap();
     assert_eq!(first.await.unwrap().unwrap(), [4, 5, 6]);
     assert_eq!(second.await.unwrap().unwrap(), [0; 0]);
