@@ -7,7 +7,7 @@ use crate::fold::{lower, plain};
 use crate::language::Language;
 use crate::segment::{Script, segments};
 use crate::stopwords::languages_of;
-use crate::typos::{distance, typos_max};
+use crate::typos::{distance, is_slip, typos_max};
 
 /// Words of an utterance and its context that are looked at.
 pub const UTTERANCE_WORDS_MAX: usize = 64;
@@ -174,6 +174,9 @@ struct Said {
     weight: usize,
     /// The text without case and accents, for scripts without spaces.
     text: String,
+    /// The language, if it is known.
+    language: Option<Language>,
+    /// That one, or all.
     languages: Vec<Language>,
 }
 
@@ -200,6 +203,7 @@ impl Said {
             spoken,
             weight: weight.clamp(1, COVERED_WORDS_MAX),
             text: plain(&utterance.text.to_lowercase()),
+            language: utterance.language,
             languages,
         }
     }
@@ -258,20 +262,28 @@ impl Said {
         let mut found: Vec<(usize, How)> = Vec::new();
         let mut own = None;
         for (place, said) in self.words.iter().enumerate() {
-            if said.plain == word.plain {
-                found.push((place, How::Exact));
-                continue;
-            }
-            let is_inflected = begin_alike(word, said) && {
-                let own = own.get_or_insert_with(|| stems(word, &self.languages));
-                own.iter().zip(&self.stems[place]).any(|(own, said)| own == said)
+            let mut is_inflected = || {
+                begin_alike(word, said) && {
+                    let own = own.get_or_insert_with(|| stems(word, &self.languages));
+                    own.iter().zip(&self.stems[place]).any(|(own, said)| own == said)
+                }
             };
-            if is_inflected {
-                found.push((place, How::Inflected));
-                continue;
-            }
-            let allowed = typos_max(&word.plain).min(typos_max(&said.plain));
-            found.extend(distance(&word.plain, &said.plain, allowed).map(|typos| (place, How::Typo(typos))));
+            // Glue is said on purpose: `from` is no slip of `form`.
+            let is_slip = is_slip(&word.plain, &said.plain) && !is_glue(said, self.language);
+            let how = if said.plain == word.plain {
+                Some(How::Exact)
+            } else if is_slip && self.language.is_none() {
+                // Among all languages there is one that inflects like this.
+                Some(How::Typo(1))
+            } else if is_inflected() {
+                Some(How::Inflected)
+            } else if is_slip {
+                Some(How::Typo(1))
+            } else {
+                let allowed = typos_max(&word.plain).min(typos_max(&said.plain));
+                distance(&word.plain, &said.plain, allowed).map(How::Typo)
+            };
+            found.extend(how.map(|how| (place, how)));
         }
         let is_unspaced = || segments(&word.plain).any(|part| part.script != Script::Spaced);
         if found.is_empty() && is_unspaced() && self.text.contains(&word.plain) {
@@ -336,7 +348,7 @@ mod tests {
     fn lists() -> Vec<Vec<String>> {
         let list = |triggers: &[&str]| triggers.iter().map(|&trigger| trigger.to_owned()).collect();
         vec![
-            list(&["mio_tool", "crea", "foglio"]),
+            list(&["mio_tool", "crea", "foglio", "quiz"]),
             list(&["demo", "mostra demo", "visualizza", "interattivo"]),
             list(&["verifica la città"]),
             list(&["地図"]),
@@ -378,6 +390,11 @@ mod tests {
             ("usa mio tool", "mio_tool"),
             ("visualiza il moto", "visualizza"),
             ("qualcosa di interatttivo", "interattivo"),
+            ("mostra una demmo", "mostra demo"),
+            ("una dmeo", "demo"),
+            ("creaa un quizz", "crea"),
+            ("il quizz", "quiz"),
+            ("usa mio tol", "mio_tool"),
             ("verifica la citta", "verifica la città"),
             ("la citta\u{300} verifica", "verifica la città"),
             ("この地図を見せて", "地図"),
@@ -388,8 +405,53 @@ mod tests {
 
     #[test]
     fn what_has_no_trigger_finds_nothing() {
-        for text in ["", "  ", "buongiorno", "mostra", "la città", "crew", "地"] {
+        for text in [
+            "",
+            "  ",
+            "buongiorno",
+            "mostra",
+            "la città",
+            "地",
+            "crew",
+            "creta",
+            "memo",
+            "nemo",
+            "deno",
+            "edmo",
+            "quid",
+            "quia",
+        ] {
             assert_eq!(first(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_stop_word_is_no_slip_of_a_short_word() {
+        let list = ["form".to_owned()];
+        for language in [None, Some(Language::English)] {
+            let found = |text| {
+                let utterance = Utterance {
+                    text,
+                    language,
+                    ..Utterance::default()
+                };
+                match_triggers(&utterance, &[&list]).len()
+            };
+            assert_eq!((found("a letter from Ada"), found("a fomr for Ada")), (0, 1));
+        }
+    }
+
+    #[test]
+    fn a_slip_is_a_typo_whether_the_language_is_known_or_not() {
+        for language in [None, Some(Language::Italian)] {
+            let matches = found(Utterance {
+                text: "mostra una demmo",
+                language,
+                ..Utterance::default()
+            });
+            let best = &matches[0];
+            assert_eq!(best.words[1].how, How::Typo(1), "{language:?}");
+            assert_eq!(best.order, Order::Apart, "{language:?}");
         }
     }
 

@@ -3,6 +3,8 @@
 /// Shortest word that may have one typo, and two.
 const ONE_TYPO_CHARS: usize = 5;
 const TWO_TYPOS_CHARS: usize = 8;
+/// Shortest word that may have a slip.
+const SLIP_CHARS: usize = 4;
 /// Longest word that may have typos. Nobody says a longer one, and comparing long ones takes long.
 const TYPO_CHARS_MAX: usize = 40;
 
@@ -14,6 +16,34 @@ pub(crate) fn typos_max(word: &str) -> u32 {
         TWO_TYPOS_CHARS..=TYPO_CHARS_MAX => 2,
         _ => 0,
     }
+}
+
+/// Whether a letter was doubled, a double one was not, or two neighbours were swapped. That seldom makes another word, so it
+/// may happen in a shorter word than other typos. The first letter stays, and numbers are never the same: `arte` is not
+/// `rate`, and `1000` is not `100`.
+pub(crate) fn is_slip(trigger: &str, said: &str) -> bool {
+    let letters = trigger.chars().zip(said.chars());
+    let alike = letters.take_while(|(one, other)| one == other);
+    let (alike, trigger_rest) = trigger.split_at(alike.map(|(letter, _)| letter.len_utf8()).sum());
+    let said_rest = &said[alike.len()..];
+    let Some(last) = alike.chars().next_back() else {
+        return false;
+    };
+    let is_doubled = |long: &str, short: &str| long.strip_prefix(last) == Some(short);
+    let is_like_it = is_doubled(said_rest, trigger_rest)
+        || is_doubled(trigger_rest, said_rest)
+        || are_swapped(trigger_rest, said_rest);
+    is_like_it
+        && trigger.chars().all(char::is_alphabetic)
+        && trigger.chars().count() >= SLIP_CHARS
+        && trigger.chars().count().max(said.chars().count()) <= TYPO_CHARS_MAX
+}
+
+/// Whether the two differ by the order of their first two letters.
+fn are_swapped(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (one.chars(), other.chars());
+    let (first, second) = (one.next(), one.next());
+    second.is_some() && second == other.next() && first == other.next() && one.as_str() == other.as_str()
 }
 
 /// Letters that differ: added, left out, changed, or swapped with the next one; none if more than `max`, or if a word has
@@ -146,6 +176,43 @@ mod tests {
     }
 
     #[test]
+    fn slips_are_double_letters_and_swapped_neighbours() {
+        for (trigger, said) in [
+            ("demo", "demmo"),
+            ("demo", "dmeo"),
+            ("demo", "deom"),
+            ("crea", "creaa"),
+            ("quiz", "quizz"),
+            ("zoom", "zom"),
+            ("mappa", "mapa"),
+            ("fééì", "féì"),
+            ("foglio", "fogilo"),
+        ] {
+            assert!(is_slip(trigger, said), "{trigger} {said}");
+        }
+        for (trigger, said) in [
+            ("demo", "demo"),
+            ("demo", "memo"),
+            ("demo", "deno"),
+            ("demo", "dem"),
+            ("demo", "demos"),
+            ("demo", "edmo"),
+            ("demo", "ddmeo"),
+            ("demo", "demmoo"),
+            ("demo", "demmmo"),
+            ("demo", ""),
+            ("crea", "crew"),
+            ("crea", "carea"),
+            ("arte", "rate"),
+            ("met", "meet"),
+            ("1000", "100"),
+            ("h264", "h246"),
+        ] {
+            assert!(!is_slip(trigger, said), "{trigger} {said}");
+        }
+    }
+
+    #[test]
     fn a_word_that_nobody_says_has_no_typos() {
         let longest = "x".repeat(TYPO_CHARS_MAX);
         let almost = format!("{}y", &longest[1..]);
@@ -155,5 +222,6 @@ mod tests {
         );
         let longer = format!("{longest}x");
         assert_eq!((typos_max(&longer), distance(&longer, &longest, 2)), (0, None));
+        assert!(is_slip(&longest, &longest[1..]) && !is_slip(&longest, &longer));
     }
 }

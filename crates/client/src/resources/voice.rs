@@ -40,8 +40,11 @@ pub struct ToolMatch {
     pub name: String,
     /// What people call it.
     pub title: Option<String>,
-    /// Agent that has the tool; absent for a shared tool as such.
+    /// Agent that has the tool, the first by name where several have it; absent for a shared tool as such.
     pub agent: Option<String>,
+    /// All agents that have the tool, where there are several.
+    #[serde(default)]
+    pub agents: Vec<String>,
     /// From 0 to 1; comparable within one answer.
     pub score: f32,
     /// The trigger, as its author wrote it.

@@ -1,6 +1,7 @@
 //! Which tool somebody means by what they say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Serialize;
@@ -28,7 +29,7 @@ const LANGUAGE_CHARS_MAX: usize = 35;
 /// Texts of the context that are looked at, and characters of each.
 const CONTEXT_TEXTS_MAX: usize = 32;
 const CONTEXT_CHARS_MAX: usize = 500;
-/// Tools that are looked at.
+/// Different tools that are looked at.
 const TOOLS_MAX: usize = 2_000;
 /// Matches that are listed, and most that may be asked for.
 const MATCHES: usize = 10;
@@ -70,11 +71,15 @@ pub(crate) struct ToolMatchBody {
     /// What people call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Agent that has the tool; absent for a shared tool as such.
+    /// Agent that has the tool, the first by name; absent for a shared tool that no agent has.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::AgentName>)]
     agent: Option<AgentName>,
-    /// From 0 to 1; comparable within one answer.
+    /// All agents that have the same definition of the tool, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, value_type = Vec<schema::AgentName>)]
+    agents: Vec<AgentName>,
+    /// From 0 to 1, with three decimals; comparable within one answer.
     score: f32,
     /// The trigger, as its author wrote it.
     trigger: String,
@@ -131,8 +136,9 @@ pub(crate) enum HowWord {
 
 /// Ranks tools by trigger for what somebody said, and explains each match.
 ///
-/// All words of a trigger must be there: in any order, without case and accents, inflected, and with a letter wrong in a word
-/// of five letters, two in one of eight. A user's tools are those of `GET /v1/tools`.
+/// All words of a trigger must be there: in any order, without case and accents, inflected, with a letter doubled, single or
+/// swapped with its neighbour in a word of four letters, any letter wrong in one of five, two in one of eight. A tool that
+/// several agents have is one match. A user's tools are those of `GET /v1/tools`.
 #[utoipa::path(
     post, path = "/v1/tools/match", operation_id = "match_tools", tag = "tools",
     request_body = MatchTools,
@@ -144,7 +150,7 @@ pub(crate) async fn find(
     body: Body<MatchTools>,
 ) -> Result<Answer<ToolMatches>, Refusal> {
     let body = body.value;
-    let mut tools = visible(&door, &who, body.agent, body.space_id).await?;
+    let mut tools = without_copies(visible(&door, &who, body.agent, body.space_id).await?);
     tools.truncate(TOOLS_MAX);
     let context = body.context.map_or(Value::Null, |context| context.0.to_value());
     let language = body.language.and_then(|language| Language::of_tag(&language.0));
@@ -154,7 +160,7 @@ pub(crate) async fn find(
     let share = share_of(who.project, who.entity());
     let ranked = door.engine.run_blocking(share, move || {
         let texts = texts(&context);
-        let found = match_tools(&text, &texts, language, tools.iter().map(|(_, tool)| &**tool));
+        let found = match_tools(&text, &texts, language, tools.iter().map(|held| &*held.tool));
         let bodies = found.into_iter().take(limit);
         bodies
             .map(|found| ToolMatchBody::of(&tools[found.list], &found, &context))
@@ -165,13 +171,38 @@ pub(crate) async fn find(
     }))
 }
 
+/// A tool and the agents that have it, by name; none for a shared tool that no agent has.
+struct Held {
+    tool: Arc<Tool>,
+    agents: Vec<AgentName>,
+}
+
+/// Each definition once, where it was found first. Its hash covers its name and its triggers.
+fn without_copies(found: Vec<Found>) -> Vec<Held> {
+    let mut places = HashMap::new();
+    let mut tools: Vec<Held> = Vec::new();
+    for (agent, tool) in found {
+        let place = *places.entry(tool.hash.clone()).or_insert(tools.len());
+        if place == tools.len() {
+            let agents = Vec::new();
+            tools.push(Held { tool, agents });
+        }
+        tools[place].agents.extend(agent);
+    }
+    tools
+}
+
 impl ToolMatchBody {
-    fn of((agent, tool): &Found, found: &TriggerMatch, context: &Value) -> Self {
+    fn of(Held { tool, agents }: &Held, found: &TriggerMatch, context: &Value) -> Self {
         Self {
             name: tool.name.to_string(),
             title: tool.title.clone(),
-            agent: agent.clone(),
-            score: found.score,
+            agent: agents.first().cloned(),
+            agents: match agents.len() {
+                0 | 1 => Vec::new(),
+                _ => agents.clone(),
+            },
+            score: (found.score * 1000.0).round() / 1000.0,
             trigger: tool.triggers[found.trigger].clone(),
             order: match found.order {
                 Order::InARow => "in-a-row",

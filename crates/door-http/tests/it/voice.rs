@@ -77,6 +77,63 @@ async fn what_somebody_says_finds_the_tool_and_says_why() {
 }
 
 #[tokio::test]
+async fn the_sample_of_the_documentation_is_true() {
+    let docs = include_str!("../../../../docs/voice.md");
+    let (_, sample) = docs.split_once("POST /v1/tools/match\n").unwrap();
+    let mut values = serde_json::Deserializer::from_str(sample).into_iter::<Value>();
+    let (said, told) = (values.next().unwrap().unwrap(), values.next().unwrap().unwrap());
+    let world = world().await;
+    assert_eq!(
+        world.backend().post("/v1/tools/match", said).await.expect(200),
+        told
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_many_agents_have_is_one_match() {
+    let world = World::new().await;
+    let backend = world.backend();
+    let tool = |triggers: &[String]| json!({ "description": "Shows a demo.", "executionType": "basic", "triggers": triggers });
+    // So many words that ten copies of them leave room for no other tool.
+    let mut many: Vec<String> = (0..63)
+        .map(|number| format!("uno due tre quattro cinque sei sette n{number}"))
+        .collect();
+    many.push("mostra demo".into());
+    let few = ["demo".to_owned()];
+    for (name, triggers) in [("best", &many[..]), ("second", &few), ("unused", &few)] {
+        let path = format!("/v1/shared-tools/{name}");
+        backend.put(&path, tool(triggers)).await.expect(201);
+    }
+    let agents: Vec<String> = (0..10).map(|number| format!("agent{number}")).collect();
+    for name in &agents {
+        let config = json!({ "tools": ["best", "second"] });
+        let path = format!("/v1/agents/{name}");
+        backend.put(&path, config).await.expect(201);
+    }
+    // Another tool of the same name is no copy.
+    let mut own = tool(&few);
+    own["name"] = json!("second");
+    let config = json!({ "tools": [own] });
+    backend.put("/v1/agents/other", config).await.expect(201);
+
+    let said = json!({ "text": "mostra demo" });
+    let told = backend.post("/v1/tools/match", said).await.expect(200);
+    let matches = told["matches"].as_array().unwrap().iter();
+    let found: Vec<Value> = matches
+        .map(|found| json!([found["name"], found["agent"], found["agents"]]))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            json!(["best", "agent0", agents]),
+            json!(["second", "agent0", agents]),
+            json!(["second", "other", null]),
+            json!(["unused", null, null]),
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_user_finds_by_what_it_says_no_more_than_it_may_call() {
     let world = world().await;
     let ada = world.user("ada");
