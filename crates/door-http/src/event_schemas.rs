@@ -181,6 +181,8 @@ const EVENTS: &[(&str, bool, &[Member])] = &[
             ("expiresAt", A("Time"), ALWAYS),
             ("terms", Any, MAYBE),
             ("voice", A("SpokenText"), MAYBE),
+            ("mayDecide", Flag, MAYBE),
+            ("editable", Flag, MAYBE),
         ],
     ),
     (

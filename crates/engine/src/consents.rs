@@ -25,7 +25,8 @@ use crate::store::StoreError;
 /// was revoked, of the oldest, whose tool asks again.
 pub const CONSENTS_MAX: usize = 1_000;
 pub(crate) const KIND: &str = "consent";
-/// Id of the one record that is no consent: [`Forgotten`].
+/// Id of the mark that stands for all that were dropped: the one that was revoked last, without its people. A decision that was made before
+/// that, and has no record, may be of a dropped one. Gateways that do not know it keep it as they keep every mark.
 const FORGOTTEN: &str = "forgotten";
 /// Most records of one space.
 const RECORDS_MAX: usize = CONSENTS_MAX + 1;
@@ -179,10 +180,13 @@ impl Consents {
         Ok(records)
     }
 
-    /// Stores a consent unless a newer one stands in its place, or it was revoked since.
-    pub async fn remember(&self, set: RecordSet, consent: ConsentRecord) -> Result<(), StoreError> {
-        let read = || self.place_of(set, &consent);
-        let decide = |place: Place| Ok::<_, StoreError>((place.amendment(&consent), ()));
+    /// Stores a consent unless a newer one stands in its place, or it was revoked since. Whether it is stored by this.
+    pub async fn remember(&self, set: RecordSet, consent: &ConsentRecord) -> Result<bool, StoreError> {
+        let read = || self.place_of(set, consent);
+        let decide = |place: Place| {
+            let counts = place.takes(consent);
+            Ok::<_, StoreError>((place.amendment(consent), counts))
+        };
         self.updater.update(set, consent.given_at, read, decide).await
     }
 
@@ -190,15 +194,24 @@ impl Consents {
     async fn place_of(&self, set: RecordSet, consent: &ConsentRecord) -> Result<Place, StoreError> {
         let forgotten = self.records().record(set, FORGOTTEN).await?;
         let known = self.records().record(set, &consent.id).await?;
-        let leaving = match known {
-            Some(_) => Vec::new(),
-            None => self.leaving(set, forgotten.is_some()).await?,
+        // The first one too where nothing changes in it: a mark may be dropped between two reads.
+        let mut place = Place {
+            expected: vec![
+                expect(FORGOTTEN, forgotten.as_ref()),
+                expect(&consent.id, known.as_ref()),
+            ],
+            leaving: Vec::new(),
+            forgotten: forgotten.map(forgotten_until),
+            known: None,
         };
-        Ok(Place {
-            known,
-            forgotten,
-            leaving,
-        })
+        match known {
+            Some(known) => place.known = ConsentRecord::read(known),
+            None if place.takes(consent) => {
+                place.leaving = self.leaving(set, place.forgotten.is_some()).await?
+            }
+            None => {}
+        }
+        Ok(place)
     }
 
     /// The consents that go so that there is room for one more: those that cannot be read, then those that were revoked
@@ -212,13 +225,13 @@ impl Consents {
         }
         let records = self.all(set, String::new()).await?;
         let mut leaving: Vec<Leaving> = records.into_iter().map(Leaving::of).collect();
-        leaving.sort();
+        leaving.sort_by(|a, b| a.order().cmp(&b.order()));
         leaving.truncate(usize::try_from(excess).unwrap_or(usize::MAX));
         Ok(leaving)
     }
 
     /// Revokes a consent that `may` allows; false when there is none.
-    async fn revoke(
+    pub async fn revoke(
         &self,
         set: RecordSet,
         id: &str,
@@ -254,110 +267,100 @@ impl Consents {
     }
 }
 
-/// Stands for the marks of revoked consents that were dropped. Stored: members may be added with a default, never renamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-struct Forgotten {
-    /// When the last of them was revoked. A decision of then or before that has no record may be one of theirs.
-    until: Time,
+/// What an amendment expects of a record that was read.
+fn expect(id: &str, record: Option<&Record>) -> Expected {
+    Expected {
+        id: id.to_owned(),
+        version: record.map(|record| record.version),
+    }
 }
 
-/// A consent that has to go, in the order in which they do.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Leaving {
-    /// It cannot be read.
-    Broken { id: String },
-    /// It is a mark.
-    Revoked { at: Time, id: String },
-    /// It counts.
-    Given { at: Time, id: String },
+/// A consent that has to go.
+struct Leaving {
+    /// It must be as it was read: of one that was revoked since, the mark would go without a trace.
+    expected: Expected,
+    /// None if it cannot be read.
+    consent: Option<ConsentRecord>,
 }
 
 impl Leaving {
     fn of(record: Record) -> Self {
-        let id = record.id.clone();
-        match ConsentRecord::read(record) {
-            None => Self::Broken { id },
+        Self {
+            expected: expect(&record.id, Some(&record)),
+            consent: ConsentRecord::read(record),
+        }
+    }
+
+    /// The order in which they go: those that cannot be read, marks, those that count.
+    fn order(&self) -> (u8, Time, &str) {
+        let (rank, time) = match &self.consent {
+            None => (0, Time(0)),
             Some(consent) => match consent.revoked_at {
-                Some(at) => Self::Revoked { at, id },
-                None => {
-                    let at = consent.given_at;
-                    Self::Given { at, id }
-                }
+                Some(revoked) => (1, revoked),
+                None => (2, consent.given_at),
             },
-        }
-    }
-
-    fn id(&self) -> &str {
-        match self {
-            Self::Broken { id } | Self::Revoked { id, .. } | Self::Given { id, .. } => id,
-        }
-    }
-
-    fn revoked_at(&self) -> Option<Time> {
-        match self {
-            Self::Revoked { at, .. } => Some(*at),
-            Self::Broken { .. } | Self::Given { .. } => None,
-        }
+        };
+        (rank, time, &self.expected.id)
     }
 }
 
 /// Where a consent is to be stored.
 struct Place {
+    /// What was read.
+    expected: Vec<Expected>,
     /// What stands there.
-    known: Option<Record>,
-    forgotten: Option<Record>,
+    known: Option<ConsentRecord>,
+    /// When the last of the marks that were dropped was made.
+    forgotten: Option<Time>,
     leaving: Vec<Leaving>,
 }
 
 impl Place {
+    /// Whether the consent counts.
+    fn takes(&self, consent: &ConsentRecord) -> bool {
+        match (&self.known, &self.forgotten) {
+            (Some(stands), _) => !stands.outlasts(consent),
+            (None, Some(forgotten)) => *forgotten < consent.given_at,
+            (None, None) => true,
+        }
+    }
+
     /// Stores the consent; nothing if it does not count any more.
     fn amendment(self, consent: &ConsentRecord) -> Amendment {
-        let version = |record: &Option<Record>| record.as_ref().map(|record| record.version);
-        let expect = |id: &str, record| Expected {
-            id: id.to_owned(),
-            version: version(record),
-        };
-        // The second one too where nothing changes in it: a mark may be dropped between two reads.
-        let expected = vec![
-            expect(&consent.id, &self.known),
-            expect(FORGOTTEN, &self.forgotten),
-        ];
-        let forgotten = self.forgotten.map(read_forgotten);
-        let is_ended = match self.known.and_then(ConsentRecord::read) {
-            Some(stands) => stands.outlasts(consent),
-            None => forgotten.is_some_and(|forgotten| consent.given_at <= forgotten.until),
-        };
-        if is_ended {
+        if !self.takes(consent) {
             return Amendment::default();
         }
-        let mut changes: Vec<Change> = self
-            .leaving
-            .iter()
-            .map(|leaving| Change::Remove(leaving.id().to_owned()))
-            .collect();
-        let dropped = self.leaving.iter().filter_map(Leaving::revoked_at).max();
-        if let Some(until) = dropped {
-            let forgotten = Forgotten { until }.max(forgotten.unwrap_or_default());
-            let body = serde_json::to_value(forgotten).expect("a moment is JSON");
-            changes.push(put(FORGOTTEN.to_owned(), body.into()));
-        }
-        changes.push(consent.change());
-        Amendment {
-            expected,
-            changes,
+        let mut amendment = Amendment {
+            expected: self.expected,
             ..Amendment::default()
+        };
+        for Leaving { expected, .. } in &self.leaving {
+            amendment.changes.push(Change::Remove(expected.id.clone()));
+            amendment.expected.push(expected.clone());
         }
+        let marks = self.leaving.into_iter().filter_map(|leaving| leaving.consent);
+        if let Some(last) = marks.max_by_key(|consent| consent.revoked_at)
+            && last.revoked_at > self.forgotten
+        {
+            // It names nobody: a record that names a person goes when the person is deleted.
+            let mark = ConsentRecord {
+                id: FORGOTTEN.to_owned(),
+                by: Giver::Nobody,
+                given_for: None,
+                ..last
+            };
+            amendment.changes.push(mark.change());
+        }
+        amendment.changes.push(consent.change());
+        amendment
     }
 }
 
-/// One that cannot be read counts as written when it was: nothing older comes back.
-fn read_forgotten(record: Record) -> Forgotten {
-    record.body.read().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the stored moment before which no decision counts cannot be read");
-        Forgotten {
-            until: record.updated,
-        }
-    })
+/// One that cannot be read counts as made when it was written: nothing older comes back.
+fn forgotten_until(record: Record) -> Time {
+    let written = record.updated;
+    let mark = ConsentRecord::read(record);
+    mark.and_then(|mark| mark.revoked_at).unwrap_or(written)
 }
 
 /// The remembered decisions of a run, as the consents that they are.
@@ -368,7 +371,7 @@ pub(crate) fn remembered(run: &Run) -> Vec<ConsentRecord> {
         let call = run.call(record.approval.call())?;
         let tool = call.definition.as_ref()?;
         let (agent, by) = (&run.agent().name, Giver::of(record.by));
-        let given_for = record.speaker;
+        let given_for = record.works_for;
         Some(ConsentRecord {
             id: id(agent, &tool.name, by, given_for),
             agent: agent.clone(),

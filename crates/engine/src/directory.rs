@@ -78,6 +78,8 @@ impl Engine {
         // First: a consent without its member does not count, and must not when the member comes back.
         self.revoke_consents_of(space, member).await?;
         self.inner.store.remove_member(space, member).await?;
+        // A yes that was under way. One that is stored later still looks at who gave it.
+        self.revoke_consents_of(space, member).await?;
         self.inner.revoke(Revoked::Member { space, member });
         self.end_work_of(space, member).await
     }

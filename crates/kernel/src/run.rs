@@ -302,6 +302,22 @@ pub enum Rejected {
     TooCostly(Problem),
 }
 
+impl Rejected {
+    /// The problems at their places in what was handed in, of which the value stands there.
+    fn within(self, place: &str) -> Self {
+        match self {
+            Self::Invalid(problems) => {
+                let placed = |problem: Problem| {
+                    let pointer = format!("{place}{}", problem.pointer);
+                    Problem::new(pointer, problem.message)
+                };
+                Self::Invalid(problems.into_iter().map(placed).collect())
+            }
+            other => other,
+        }
+    }
+}
+
 /// What must be under way now.
 #[derive(Debug, Clone, Copy)]
 pub enum Due<'a> {

@@ -22,6 +22,7 @@ pub use entry::{Entry, Seq};
 pub use opaque::Opaque;
 use opaque::Tag;
 pub use person::REMOVED;
+pub(crate) use person::nobody;
 pub use status::{EndReason, FinishReason, Status, Usage};
 pub use tool_body::*;
 

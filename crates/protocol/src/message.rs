@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::nobody;
 use crate::id::{EntityId, MessageId};
 use crate::json::Json;
 use crate::time::Time;
@@ -61,9 +62,17 @@ impl Message {
         }
     }
 
-    /// The person whom an answer to it works for: its sender, or the first of those it was written on behalf of.
+    /// The person whom an answer to it works for: its sender, or the first of those it was written on behalf of. Nobody once
+    /// that person is deleted.
     pub fn person(&self) -> Option<EntityId> {
-        self.from.or(self.on_behalf_of.first().copied())
+        let first = self.from.or(self.on_behalf_of.first().copied());
+        first.filter(|person| *person != nobody())
+    }
+
+    /// Everybody whom it is from or on behalf of.
+    pub fn people(&self) -> impl Iterator<Item = EntityId> {
+        let people = self.from.iter().chain(&self.on_behalf_of).copied();
+        people.filter(|person| *person != nobody())
     }
 
     /// The content as a model reads it: a message that a plan posted says so, since it stands where users speak, and

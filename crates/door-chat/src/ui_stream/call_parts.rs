@@ -267,7 +267,16 @@ mod tests {
 
         out.clear();
         calls.held = Some((tool.clone(), Some(value.clone())));
-        let asked = ToolApprovalRequest::of(&tool, tool.call.approval(), Some(value), Time(0), None, None);
+        let asked = ToolApprovalRequest::of(
+            &tool,
+            tool.call.approval(),
+            Some(value),
+            Time(0),
+            None,
+            None,
+            None,
+            None,
+        );
         calls.asks(&asked, &mut response.to(&mut out));
         assert_eq!(
             types(&out),

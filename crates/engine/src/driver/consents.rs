@@ -39,8 +39,26 @@ impl Driver {
     async fn store_consents(&mut self, which: impl Fn(&ConsentRecord) -> bool) -> Result<(), StoreError> {
         let set = set(self.project, self.home);
         for consent in remembered(&self.run).into_iter().filter(which) {
-            patient(|| self.inner.consents.remember(set, consent.clone())).await?;
+            if patient(|| self.inner.consents.remember(set, &consent)).await? {
+                self.revoke_if_removed(&consent).await?;
+            }
         }
+        Ok(())
+    }
+
+    /// Whoever gave the consent may have been removed from the space before it was stored, and come back: whoever removes a
+    /// member revokes what is stored by then.
+    async fn revoke_if_removed(&mut self, consent: &ConsentRecord) -> Result<(), StoreError> {
+        let Giver::Member(giver) = consent.by else {
+            return Ok(());
+        };
+        let inner = &self.inner;
+        if patient(|| inner.store.member(self.home, giver)).await?.is_some() {
+            return Ok(());
+        }
+        let (set, now) = (set(self.project, self.home), inner.clock.now());
+        let is_this = |stored: &ConsentRecord| stored.approval == consent.approval;
+        patient(|| inner.consents.revoke(set, &consent.id, is_this, now)).await?;
         Ok(())
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolgate_bus::InProcessBus;
+use toolgate_engine::ScheduledMessage;
 use toolgate_engine::consents::{CONSENTS_MAX, ConsentRecord, Giver};
-use toolgate_engine::intake::{Decision, Posted, Submission};
+use toolgate_engine::intake::{Decision, Posted, Submission, UnderWay};
 use toolgate_engine::record_index::put;
 use toolgate_engine::records::{Amendment, Change, Owner, RecordSet, Records};
 use toolgate_engine::store::{MemberRecord, SpaceRecord, Store};
@@ -17,6 +18,7 @@ use toolgate_kernel::tool::Decider;
 use toolgate_store::MemoryStore;
 use uuid::Uuid;
 
+use crate::meanwhile::MeanwhileRecords;
 use crate::world::{Setup, World, project};
 
 const ADA: u128 = 0xada;
@@ -115,6 +117,14 @@ async fn approve(world: &World, approval: ApprovalId, by: Decider) {
     world.finish(approval.run).await;
 }
 
+fn consents_of(space: SpaceId) -> RecordSet {
+    RecordSet {
+        project: project(),
+        owner: Owner::Space(space),
+        kind: "consent",
+    }
+}
+
 async fn consents(world: &World, space: SpaceId) -> Vec<ConsentRecord> {
     world.engine.consents(project(), space).await.unwrap()
 }
@@ -180,6 +190,61 @@ async fn a_yes_until_revoked_is_for_one_person_and_a_single_yes_for_one_call() {
         asks(&world, space, Some(BOB)).await.is_some(),
         "Bob was not asked yet"
     );
+}
+
+/// Has a plan of this person call the tool; gives the question if one is asked.
+async fn plan_asks(world: &World, space: SpaceId, asked_by: u128, due: i64) -> Option<ApprovalId> {
+    let scheduled = ScheduledMessage {
+        project: project(),
+        space,
+        agent: "default".parse().unwrap(),
+        cause: format!("plan of {asked_by}"),
+        due: Time(due),
+        text: "call:sheet".into(),
+        plan_id: "plan_1".into(),
+        asked_by: Some(person(asked_by)),
+        under_way: UnderWay::Join,
+    };
+    let run = world.engine.post_scheduled(scheduled).await.unwrap();
+    let asked = call_of(world, run).await.1;
+    if asked.is_none() {
+        world.finish(run).await;
+    }
+    asked
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_to_the_plan_of_a_person_is_for_that_person_and_for_no_other() {
+    let world = World::with(setup(json!("until-revoked"))).await;
+    let space = space(&world).await;
+    let approval = plan_asks(&world, space, ADA, 1).await.unwrap();
+    approve(&world, approval, Decider::Backend).await;
+    let known = consents(&world, space).await;
+    assert_eq!((known.len(), known[0].given_for), (1, Some(person(ADA))));
+    assert_eq!(plan_asks(&world, space, ADA, 2).await, None, "due again");
+    assert_eq!(asks(&world, space, Some(ADA)).await, None);
+    let others = plan_asks(&world, space, BOB, 3).await.expect("it is Bob's plan");
+    approve(&world, others, member(BOB)).await;
+    assert_eq!(plan_asks(&world, space, BOB, 4).await, None, "his own yes counts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_that_is_stored_after_its_giver_was_removed_is_revoked() {
+    let inner = Arc::new(MemoryStore::new());
+    let between = Arc::new(MeanwhileRecords::new(inner));
+    let world = World::with(Setup {
+        records: between.clone(),
+        ..setup(json!("first-in-space"))
+    })
+    .await;
+    let space = space(&world).await;
+    let approval = asks(&world, space, Some(ADA)).await.unwrap();
+    let engine = world.engine.clone();
+    between.before_next(async move { engine.remove_member(space, person(BOB)).await.unwrap() });
+    approve(&world, approval, member(BOB)).await;
+    world.engine.add_member(space, person(BOB)).await.unwrap();
+    assert_eq!(consents(&world, space).await, []);
+    assert!(asks(&world, space, Some(ADA)).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,16 +355,14 @@ async fn a_crash_between_the_decision_and_its_record_loses_no_consent_and_revive
     .await;
     let space = space(&world).await;
     let wipe = || async {
-        let set = RecordSet {
-            project: project(),
-            owner: Owner::Space(space),
-            kind: "consent",
-        };
         let amendment = Amendment {
             changes: vec![Change::Clear],
             ..Amendment::default()
         };
-        records.amend_records(set, amendment, Time(0)).await.unwrap();
+        records
+            .amend_records(consents_of(space), amendment, Time(0))
+            .await
+            .unwrap();
     };
     // The decision is in the log, the record is not: the run comes back from the log with the client's result.
     let ask = async || {
@@ -422,11 +485,7 @@ async fn a_space_keeps_so_many_consents_and_one_that_cannot_be_read_holds_nothin
     })
     .await;
     let space = space(&world).await;
-    let set = RecordSet {
-        project: project(),
-        owner: Owner::Space(space),
-        kind: "consent",
-    };
+    let set = consents_of(space);
     let broken = |number: usize| {
         let body = json!({"unreadable": number}).into();
         put(format!("consent_{number:05}"), body)
@@ -493,11 +552,7 @@ async fn revoked_yes(records: Arc<MemoryStore>, world: &World, space: SpaceId) -
         .revoke_consent(project(), space, &sample.id, |_| true);
     assert!(revoked.await.unwrap());
     world.rest().await;
-    let set = RecordSet {
-        project: project(),
-        owner: Owner::Space(space),
-        kind: "consent",
-    };
+    let set = consents_of(space);
     let shelf = Shelf { records, set, sample };
     (approval, shelf)
 }
@@ -545,7 +600,7 @@ async fn a_space_full_of_revoked_yeses_remembers_another_and_revives_none() {
         assert_eq!(
             shelf.size().await,
             CONSENTS_MAX + 1,
-            "with the one that is no consent"
+            "with the mark that stands for those that went"
         );
     }
 }
@@ -577,6 +632,54 @@ async fn a_full_space_drops_revoked_yeses_first_and_then_the_oldest() {
     assert!(yes.await.unwrap().remembered);
     assert_eq!(consents(&world, space).await.len(), CONSENTS_MAX);
     assert!(!shelf.has("consent_00000").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_that_is_revoked_while_it_makes_room_for_another_stays_revoked() {
+    let (store, inner) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    let bus = Arc::new(InProcessBus::default());
+    let between = Arc::new(MeanwhileRecords::new(inner.clone()));
+    let node = |number, records: Arc<dyn Records>| Setup {
+        store: store.clone(),
+        records,
+        bus: bus.clone(),
+        node: NodeId::new(Uuid::from_u128(number)),
+        ..setup(json!("first-in-space"))
+    };
+    let (a, b) = (
+        World::with(node(1, between.clone())).await,
+        World::with(node(2, inner.clone())).await,
+    );
+    let space = space(&a).await;
+    let old = asks(&a, space, Some(ADA)).await.unwrap();
+    approve(&a, old, member(ADA)).await;
+    let sample = consents(&a, space).await.remove(0);
+    let shelf = Shelf {
+        records: inner,
+        set: consents_of(space),
+        sample: sample.clone(),
+    };
+    let later = Time(sample.given_at.0 + 500);
+    shelf.fill(CONSENTS_MAX - 1, later, None).await;
+    a.clock.jump(1_000);
+    let run = say(&a, space, Some(ADA), "call:board").await.run_id.unwrap();
+    let asked = call_of(&a, run).await.1.unwrap();
+    // Hers is the oldest. It is revoked on the other node once this one has read that it has to go.
+    let (engine, id) = (b.engine.clone(), sample.id.clone());
+    between.before_next(async move {
+        let revoked = engine.revoke_consent(project(), space, &id, |_| true);
+        assert!(revoked.await.unwrap());
+    });
+    let yes = a.engine.decide(asked, Decision::Approve(None), member(BOB));
+    assert!(yes.await.unwrap().remembered);
+    a.rest().await;
+    answer_again(&a, old).await;
+    let known = consents(&a, space).await;
+    assert!(known.iter().any(|consent| consent.tool.as_str() == "board"));
+    assert!(
+        known.iter().all(|consent| consent.id != sample.id),
+        "it came back"
+    );
 }
 
 #[test]

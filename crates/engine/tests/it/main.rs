@@ -19,6 +19,7 @@ mod families;
 mod faults;
 mod following;
 mod leases;
+mod meanwhile;
 mod messages;
 mod newer;
 mod nodes;

@@ -12,6 +12,7 @@ use toolgate_engine::feed::{BacklogLimits, End, Scope};
 use toolgate_engine::intake::{Answer, Charged, Post, Posted, UnderWay};
 use toolgate_engine::project::Projects;
 use toolgate_engine::quota::QuotaLimits;
+use toolgate_engine::records::Records;
 use toolgate_engine::sources::Sources;
 use toolgate_engine::store::{Append, LeaseWrite, LogRange, ProjectRecord, RunWrite, Store};
 use toolgate_engine::workspace::{Workspace, WorkspaceLimits};
@@ -52,7 +53,7 @@ pub struct World {
 pub struct Setup {
     pub store: Arc<dyn Store>,
     /// What tools and the engine keep beside the log.
-    pub records: Arc<MemoryStore>,
+    pub records: Arc<dyn Records>,
     pub clock: Arc<HeldClock>,
     pub bus: Arc<dyn Bus>,
     pub node: NodeId,

@@ -53,8 +53,9 @@ impl Run {
                     }
                     let value = input
                         .read()
-                        .map_err(|e| Rejected::Invalid(vec![Problem::new("", e.to_string())]))?;
-                    definition.input.verify(&value).map_err(Rejected::from)?;
+                        .map_err(|e| Rejected::Invalid(vec![Problem::new("/input", e.to_string())]))?;
+                    let verified = definition.input.verify(&value);
+                    verified.map_err(|misfit| Rejected::from(misfit).within("/input"))?;
                 }
                 let remembered = is_remembered(&terms, edited.as_ref(), remember, by)?;
                 // What runs is what was asked about, or what the person made of it: the log proves which.
@@ -83,10 +84,14 @@ impl Run {
 
     /// The terms on which a call of this tool asks now.
     pub(super) fn terms(&self, tool: &str) -> Option<ApprovalTerms> {
-        let mut terms = self.tools.get(tool)?.approval_terms.clone();
+        let tool = self.tools.get(tool)?;
+        let mut terms = tool.approval_terms.clone();
         if terms.not_requester {
             terms.requesters = self.state.speakers.clone();
             terms.unknown_requester = self.state.unknown_speaker;
+        }
+        if !tool.person_permissions.is_empty() {
+            terms.editor = self.state.speaker;
         }
         Some(terms)
     }

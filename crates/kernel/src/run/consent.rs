@@ -34,7 +34,7 @@ impl Run {
             let is_of_tool = consent.tool == tool.name && consent.hash == tool.hash;
             let is_for_person = match remember {
                 Remember::FirstInSpace => true,
-                Remember::UntilRevoked => self.is_for_speaker(consent),
+                Remember::UntilRevoked => self.is_for_person(consent),
             };
             is_of_tool && is_for_person && terms.admit(&consent.by)
         };
@@ -45,10 +45,11 @@ impl Run {
         })
     }
 
-    /// Whether the run works for the person for whom it was given. Where nobody is known, a backend speaks for its people,
-    /// and only its own yes counts for them.
-    fn is_for_speaker(&self, consent: &Consent) -> bool {
-        let is_known = self.state.speaker.is_some() || consent.by == Decider::Backend;
-        is_known && consent.given_for == self.state.speaker
+    /// Whether the run works for the person for whom it was given, also by a plan of theirs. Where nobody is known, a backend
+    /// speaks for its people, and only its own yes counts for them.
+    fn is_for_person(&self, consent: &Consent) -> bool {
+        let person = self.state.works_for;
+        let is_known = person.is_some() || consent.by == Decider::Backend;
+        is_known && consent.given_for == person
     }
 }

@@ -64,7 +64,7 @@ fn check(question: &ToolQuestion, response: &Response) -> Result<(), Rejected> {
             let schema = Validator::compile(schema, Profile::Client, "").map_err(Rejected::Invalid)?;
             schema
                 .verify(&value)
-                .map_err(|misfit| within_content(misfit.into()))
+                .map_err(|misfit| Rejected::from(misfit).within("/content"))
         }
         (Action::Accept, Some(_), None) => Err(wrong("must match the question's schema, and is missing")),
         (Action::Accept, None, Some(_)) => Err(wrong("must be left out, this question has no form")),
@@ -72,20 +72,6 @@ fn check(question: &ToolQuestion, response: &Response) -> Result<(), Rejected> {
             Err(wrong("must be left out unless the action is \"accept\""))
         }
         (Action::Accept, None, None) | (Action::Decline | Action::Cancel, _, None) => Ok(()),
-    }
-}
-
-/// Problems of a content, at their places in the answer.
-fn within_content(rejected: Rejected) -> Rejected {
-    match rejected {
-        Rejected::Invalid(problems) => {
-            let placed = problems.into_iter().map(|problem| Problem {
-                pointer: format!("/content{}", problem.pointer),
-                ..problem
-            });
-            Rejected::Invalid(placed.collect())
-        }
-        other => other,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::tool::Decider;
 use crate::view::view;
 use std::sync::Arc;
 
+
 /// A run as its log tells it. May be folded from the middle of a log: calls and messages of before are then missing,
 /// and everything else is as of the last event that said it.
 #[derive(Debug, Clone)]
@@ -45,8 +46,8 @@ pub struct RunState {
     pub(super) speaker: Option<EntityId>,
     /// The person for whom that message was: its sender, or who asked for the plan that posted it.
     pub(super) works_for: Option<EntityId>,
-    /// Whether the sender of that message was deleted since.
-    speaker_was_deleted: bool,
+    /// Whether that person was deleted since.
+    person_was_deleted: bool,
     /// All three of the newest message, which the next step answers.
     heard: (Option<EntityId>, Option<EntityId>, bool),
     /// Time zone of whoever wrote last and has one.
@@ -113,7 +114,7 @@ pub struct DecisionRecord {
     /// Whether the yes stands for later calls too.
     pub remembered: bool,
     /// The person whom the run worked for then.
-    pub speaker: Option<EntityId>,
+    pub works_for: Option<EntityId>,
 }
 
 /// What a person says to a question.
@@ -150,7 +151,7 @@ impl Default for RunState {
             messages: Vec::new(),
             speaker: None,
             works_for: None,
-            speaker_was_deleted: false,
+            person_was_deleted: false,
             heard: (None, None, false),
             speakers: Vec::new(),
             unknown_speaker: false,
@@ -308,7 +309,7 @@ impl RunState {
                 self.step = e.step;
                 self.step_began = time;
                 // A message that comes while the model writes is not what its calls were made for.
-                (self.speaker, self.works_for, self.speaker_was_deleted) = self.heard;
+                (self.speaker, self.works_for, self.person_was_deleted) = self.heard;
                 self.steps_since_message += 1;
                 if self.status == Status::Queued {
                     self.status = Status::Running;
@@ -444,14 +445,13 @@ impl RunState {
         if let Some(zone) = sender.and_then(|sender| sender.time_zone.as_ref()) {
             self.time_zone = Some(zone.clone());
         }
-        let people = || e.message.from.iter().chain(&e.message.on_behalf_of).copied();
         // Also nobody: a plan or a backend that joins the run must not have the grants of whoever spoke before.
-        self.heard = (e.message.from, people().next(), e.message.is_removed());
+        self.heard = (e.message.from, e.message.person(), e.message.is_removed());
         self.unknown_speaker |= self.heard.1.is_none();
         if self.step == 0 {
-            (self.speaker, self.works_for, self.speaker_was_deleted) = self.heard;
+            (self.speaker, self.works_for, self.person_was_deleted) = self.heard;
         }
-        for person in people() {
+        for person in e.message.people() {
             if !self.speakers.contains(&person) {
                 self.speakers.push(person);
             }
@@ -463,7 +463,7 @@ impl RunState {
     fn hear_request(&mut self, e: &CallRequest) {
         self.time_zone = e.sender.as_ref().and_then(|sender| sender.time_zone.clone());
         self.heard = (e.from, e.from, false);
-        (self.speaker, self.works_for, self.speaker_was_deleted) = self.heard;
+        (self.speaker, self.works_for, self.person_was_deleted) = self.heard;
         self.speakers.extend(e.from);
         self.unknown_speaker |= e.from.is_none();
     }
@@ -504,8 +504,8 @@ impl RunState {
             by: e.by,
             input_hash: e.input_hash.clone(),
             // One that was given for a person who was deleted would be for nobody known, which is anybody.
-            remembered: e.remembered && !self.speaker_was_deleted,
-            speaker: self.speaker,
+            remembered: e.remembered && !self.person_was_deleted,
+            works_for: self.works_for,
         });
         // A no is followed by the event that settles the call.
         if e.approved {

@@ -313,8 +313,10 @@ impl Log<'_> {
                             let terms = self.run.terms(&name);
                             let voice = self.run.proposal(&name, &input);
                             let input = Some(input);
-                            let request =
-                                ToolApprovalRequest::of(&tool, approval, input, expires_at, terms, voice);
+                            // Who may decide is said to each reader.
+                            let request = ToolApprovalRequest::of(
+                                &tool, approval, input, expires_at, terms, voice, None, None,
+                            );
                             self.emit(request);
                         }
                         Fate::Run | Fate::Offer { .. } => {}

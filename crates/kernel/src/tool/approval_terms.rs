@@ -49,6 +49,7 @@ pub(crate) fn read_terms(rule: &Members<'_>) -> ApprovalTerms {
         unknown_requester: false,
         hide,
         editable,
+        editor: None,
         remember,
     }
 }

@@ -50,10 +50,23 @@ fn member(number: u128, roles: &[&str]) -> Decider {
 
 /// A run in which this person speaks.
 fn story(agent: &Arc<Agent>, speaker: Option<u128>) -> Story {
-    let mut story = Story::begin(agent);
     let from = speaker.map(person);
-    let spoken = Message { from, ..message(1) };
-    story.take(Arrival::Message(spoken)).unwrap();
+    story_of(agent, Message { from, ..message(1) })
+}
+
+/// A run that a plan of this person began.
+fn plans_story(agent: &Arc<Agent>, asked_by: u128) -> Story {
+    let on_behalf_of = vec![person(asked_by)];
+    let posted = Message {
+        on_behalf_of,
+        ..message(1)
+    };
+    story_of(agent, posted)
+}
+
+fn story_of(agent: &Arc<Agent>, first: Message) -> Story {
+    let mut story = Story::begin(agent);
+    story.take(Arrival::Message(first)).unwrap();
     // A step that answers the message.
     let words = crate::story::words("on my way");
     let _ = story.take(Arrival::Reply(words));
@@ -100,8 +113,11 @@ fn consent(agent: &Agent, by: Decider, given_for: Option<u128>) -> Consent {
 /// Whether a call asks, with this consent remembered.
 fn asks(approval: Value, speaker: Option<u128>, make: impl Fn(&Agent) -> Consent) -> bool {
     let agent = agent(approval);
-    let mut story = story(&agent, speaker);
-    let events = story.take(calls(&[make(&agent)])).unwrap();
+    asks_in(story(&agent, speaker), make(&agent))
+}
+
+fn asks_in(mut story: Story, remembered: Consent) -> bool {
+    let events = story.take(calls(&[remembered])).unwrap();
     let asked = events
         .iter()
         .any(|event| matches!(event, Event::ToolApprovalRequest(_)));
@@ -229,6 +245,81 @@ fn a_yes_until_it_is_revoked_stands_for_the_person_it_was_given_for() {
         Decider::Backend,
         None
     )));
+}
+
+#[test]
+fn a_yes_until_it_is_revoked_stands_for_the_plans_of_its_person_and_for_nobody_elses() {
+    let agent = agent(json!("until-revoked"));
+    let asks =
+        |asked_by, by, given_for| asks_in(plans_story(&agent, asked_by), consent(&agent, by, given_for));
+    assert!(!asks(1, member(1, &[]), Some(1)));
+    assert!(!asks(1, Decider::Backend, Some(1)));
+    assert!(asks(2, Decider::Backend, Some(1)));
+    assert!(asks(2, Decider::Backend, None));
+
+    // It is remembered for that person.
+    let mut story = plans_story(&agent, 1);
+    story.take(calls(&[])).unwrap();
+    let yes = decide(&story, Verdict::Approve(None), None, Decider::Backend);
+    story.take(yes).unwrap();
+    let approval = story.run.calls().last().unwrap().tool.call.approval();
+    let record = story.run.decision(approval).unwrap();
+    assert_eq!((record.remembered, record.works_for), (true, Some(person(1))));
+    // A deleted person leaves no yes for nobody, which a plan of anybody else's could be.
+    for entry in &mut story.log {
+        if let Some(events) = entry.without_person(person(1)) {
+            entry.events = events;
+        }
+    }
+    let replayed = story.replayed();
+    let record = replayed.decision(approval).unwrap();
+    assert_eq!((record.remembered, record.works_for), (false, None));
+}
+
+#[test]
+fn a_member_changes_no_input_that_another_members_grants_are_used_for() {
+    let config = json!({"tools": [{
+        "name": "my_tool", "description": "Makes a sheet.", "executionType": "basic",
+        "execution": {"mode": "pass-through"}, "approval": "always", "visibility": "public",
+        "personPermissions": ["refunds"],
+        "parameters": {"type": "object", "properties": {"topic": {"type": "string"}}},
+    }]});
+    let catalog = catalog(&[]);
+    let agent = Arc::new(agent::parse(&"tester".parse().unwrap(), &config, &defaults(&catalog)).unwrap());
+    let edited = |topic: Value| Verdict::Approve(Some(json!({ "topic": topic }).into()));
+    for (who, topic, expected) in [
+        (member(2, &[]), json!("Luce"), Some("/input")),
+        (member(1, &[]), json!(7), Some("/input/topic")),
+        (member(1, &[]), json!("Luce"), None),
+        (Decider::Backend, json!("Luce"), None),
+    ] {
+        let mut story = story(&agent, Some(1));
+        let Arrival::Reply(reply) = calls(&[]) else {
+            unreachable!("a reply")
+        };
+        let person_grants = vec!["refunds".to_owned()];
+        let events = story
+            .take(Arrival::Reply(Reply {
+                person_grants,
+                ..reply
+            }))
+            .unwrap();
+        let Some(Event::ToolApprovalRequest(seen)) =
+            view(&Event::from(request(&events).clone()), &who).map(std::borrow::Cow::into_owned)
+        else {
+            panic!("it is asked")
+        };
+        if let Decider::Member { entity, .. } = &who {
+            let told = (seen.may_decide, seen.editable);
+            assert_eq!(told, (Some(true), Some(*entity == person(1))));
+        }
+        let decision = decide(&story, edited(topic), None, who);
+        match (story.take(decision), expected) {
+            (Ok(_), None) => {}
+            (Err(Rejected::Invalid(problems)), Some(pointer)) => assert_eq!(problems[0].pointer, pointer),
+            (other, expected) => panic!("{other:?}, not {expected:?}"),
+        }
+    }
 }
 
 #[test]

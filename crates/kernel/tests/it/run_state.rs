@@ -94,7 +94,7 @@ fn what_a_run_waits_for_is_told_by_its_calls() {
         ToolInputAvailable::of(&ask, input(), Some(Time(50)), None, None, None).into(),
         ToolInputAvailable::of(&nap, input(), None, None, None, None).into(),
         ToolInputAvailable::of(&guarded, input(), None, None, None, None).into(),
-        ToolApprovalRequest::of(&guarded, approval(2), input(), Time(70), None, None).into(),
+        ToolApprovalRequest::of(&guarded, approval(2), input(), Time(70), None, None, None, None).into(),
         step_finish(1, FinishReason::ToolCalls),
         ToolExecuting::of(&nap, None, None, Some(pause), None, None).into(),
         ToolExecuting::of(&ask, Some(claim.clone()), None, None, None, None).into(),
@@ -141,7 +141,7 @@ fn a_call_that_was_allowed_is_offered_with_the_input_that_was_allowed() {
     let edited: Json = json!({"n": 2}).into();
     let mut events = vec![
         ToolInputAvailable::of(&tool, input(), None, None, None, None).into(),
-        ToolApprovalRequest::of(&tool, approval(0), input(), Time(70), None, None).into(),
+        ToolApprovalRequest::of(&tool, approval(0), input(), Time(70), None, None, None, None).into(),
         ToolApprovalResponse::of(
             &tool,
             approval(0),

@@ -47,7 +47,7 @@ fn events(tool: &ToolRef, mark: &str) -> Vec<Event> {
         ToolInputStart::of(tool).into(),
         ToolInputDelta::of(tool, mark.into()).into(),
         ToolInputAvailable::of(tool, value(), None, text(), None, None).into(),
-        ToolApprovalRequest::of(tool, approval, value(), Time(0), None, None).into(),
+        ToolApprovalRequest::of(tool, approval, value(), Time(0), None, None, None, None).into(),
         ToolApprovalResponse::of(
             tool,
             approval,
@@ -161,7 +161,7 @@ fn who_may_decide_is_shown_the_input_less_what_the_tool_hides() {
     let asked = |terms: serde_json::Value| -> Event {
         let input = json!({ "to": "shown", "iban": MARK }).into();
         let terms = serde_json::from_value(terms).unwrap();
-        ToolApprovalRequest::of(&tool, approval, Some(input), Time(0), terms, None).into()
+        ToolApprovalRequest::of(&tool, approval, Some(input), Time(0), terms, None, None, None).into()
     };
     let consent = seen(&asked(json!({ "hide": ["/iban"] })), &member());
     assert!(consent.contains("shown") && !consent.contains(MARK), "{consent}");

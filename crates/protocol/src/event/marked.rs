@@ -100,7 +100,7 @@ macro_rules! members {
 members! {
     ModelName { provider, name }
     Budget { tokens, descendants, depth }
-    ApprovalTerms { approvers, not_requester, requesters, unknown_requester, hide, editable, remember }
+    ApprovalTerms { approvers, not_requester, requesters, unknown_requester, hide, editable, editor, remember }
     ConsentRef { consent_id, by, given_at }
     Spoken { text, plain, from }
     ChildStatus { status, seq }

@@ -8,7 +8,7 @@ use crate::message::{Message, Part};
 pub const REMOVED: &str = "(removed)";
 
 /// Stands for a person who was deleted where nobody at all would mean everybody.
-fn nobody() -> EntityId {
+pub(crate) fn nobody() -> EntityId {
     EntityId::from_bytes([0; 16])
 }
 
@@ -45,10 +45,13 @@ impl Event {
             }
             Self::ToolApprovalRequest(e) => {
                 hide(&mut e.offered_to, person);
-                let requesters = e.terms.iter_mut().flat_map(|terms| &mut terms.requesters);
-                requesters
-                    .filter(|requester| **requester == person)
-                    .for_each(|requester| *requester = nobody());
+                if let Some(terms) = &mut e.terms {
+                    hide(&mut terms.editor, person);
+                    let requesters = terms.requesters.iter_mut();
+                    requesters
+                        .filter(|requester| **requester == person)
+                        .for_each(|requester| *requester = nobody());
+                }
             }
             Self::ToolApprovalResponse(e) => {
                 hide(&mut e.offered_to, person);
@@ -98,10 +101,12 @@ impl Event {
 }
 
 impl Message {
-    /// Whether its sender was deleted: nothing is left of what they wrote, nor who they were.
+    /// Whether the person whom an answer to it worked for was deleted: its sender, of whom nothing is left, or who asked for the
+    /// plan that posted it.
     pub fn is_removed(&self) -> bool {
         let is_blank = matches!(self.parts.as_slice(), [Part::Text { text }] if text == REMOVED);
-        self.from.is_none() && self.sender.is_none() && self.origin.is_none() && is_blank
+        let has_lost_sender = self.sender.is_none() && self.origin.is_none() && is_blank;
+        self.from.is_none() && (has_lost_sender || self.on_behalf_of.first() == Some(&nobody()))
     }
 }
 
@@ -126,7 +131,12 @@ impl Entry {
 }
 
 fn remove_from(message: &mut Message, person: EntityId) {
+    let worked_for_it = message.person() == Some(person);
     message.on_behalf_of.retain(|other| *other != person);
+    if worked_for_it && message.from.is_none() {
+        // No one at all would mean everybody for whom a secret key speaks.
+        message.on_behalf_of.insert(0, nobody());
+    }
     if message.from == Some(person) {
         let text = REMOVED.into();
         message.from = None;
@@ -198,6 +208,28 @@ mod tests {
         assert!(removed(&after) && !removed(&said(person)));
         let other = EntityId::from_bytes([8; 16]);
         assert_eq!(said(other).without_person(person), None);
+    }
+
+    #[test]
+    fn a_plans_message_whose_person_was_deleted_is_for_nobody_and_not_for_anybody() {
+        let [ada, bob] = [7, 8].map(|byte| EntityId::from_bytes([byte; 16]));
+        let id = crate::id::MessageId::from_bytes([1; 16]);
+        let plans = |people: &[EntityId]| Message {
+            origin: Some(crate::message::Origin::Plan {
+                plan_id: "plan_1".into(),
+                due_at: crate::time::Time(0),
+            }),
+            on_behalf_of: people.to_vec(),
+            ..Message::new(id, None, vec![Part::Text { text: "now".into() }])
+        };
+        let without_ada = |mut message: Message| {
+            remove_from(&mut message, ada);
+            (message.person(), message.is_removed(), message.people().collect())
+        };
+        assert_eq!(without_ada(plans(&[ada])), (None, true, vec![]));
+        assert_eq!(without_ada(plans(&[ada, bob])), (None, true, vec![bob]));
+        assert_eq!(without_ada(plans(&[bob, ada])), (Some(bob), false, vec![bob]));
+        assert_eq!(without_ada(plans(&[])), (None, false, vec![]), "nobody was known");
     }
 
     #[test]

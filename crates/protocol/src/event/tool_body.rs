@@ -151,6 +151,12 @@ tool_body! {
         /// What is said aloud to whoever decides.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         voice: Option<Spoken>,
+        /// Whether the member who reads this may decide; never stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        may_decide: Option<bool>,
+        /// Whether the member who reads this may decide with another input; never stored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        editable: Option<bool>,
     }
 }
 tool_body! {

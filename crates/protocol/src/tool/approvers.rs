@@ -31,6 +31,10 @@ pub struct ApprovalTerms {
     /// Whether whoever decides may change the input; see [`ApprovalTerms::may_edit`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub editable: Option<bool>,
+    /// The only member who may change the input where `editable` does not say more: the person with whose grants the call is
+    /// made. Filled in when a call asks; none for a tool that needs no grants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub editor: Option<EntityId>,
     /// Whether a yes is remembered, and for which calls it stands then; none if every call asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remember: Option<Remember>,
@@ -161,10 +165,12 @@ impl ApprovalTerms {
     }
 
     /// Whether `who` may change the input. A tool that says nothing leaves a consent as it always was: a secret key may,
-    /// and so may members who see the input anyway. With hidden members nobody may: what stands there would be lost.
+    /// and so may members who see the input anyway, but not what another member's grants are used for. With hidden members
+    /// nobody may: what stands there would be lost.
     pub fn may_edit(&self, who: &Decider, is_seen: bool) -> bool {
         self.editable.unwrap_or_else(|| {
-            let trusted = is_seen || *who == Decider::Backend;
+            let is_own = self.editor.is_none() || self.editor == who.entity();
+            let trusted = (is_seen && is_own) || *who == Decider::Backend;
             self.is_consent() && self.hide.is_empty() && trusted
         })
     }
@@ -190,6 +196,7 @@ impl ApprovalTerms {
             unknown_requester: false,
             hide: Vec::new(),
             editable: self.editable,
+            editor: None,
             remember: self.remember,
         }
     }

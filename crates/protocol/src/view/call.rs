@@ -90,8 +90,19 @@ pub(super) fn approval_request(e: &ToolApprovalRequest, reader: &Decider) -> Too
     };
     let may_hear = |variable: &str| shown.payload || deciding.is_some_and(|terms| !terms.hides(variable));
     let voice = e.voice.as_ref().and_then(|voice| voice.heard(may_hear));
-    let terms = e.terms.as_ref().map(ApprovalTerms::public);
-    ToolApprovalRequest::of(&shown.tool, e.approval_id, input, e.expires_at, terms, voice)
+    let known = e.terms.clone().unwrap_or_default();
+    let may_decide = known.admit(reader);
+    let editable = may_decide && known.may_edit(reader, e.tool().is_seen_by_members());
+    ToolApprovalRequest::of(
+        &shown.tool,
+        e.approval_id,
+        input,
+        e.expires_at,
+        e.terms.as_ref().map(ApprovalTerms::public),
+        voice,
+        Some(may_decide),
+        Some(editable),
+    )
 }
 
 pub(super) fn approval_response(e: &ToolApprovalResponse, reader: &Decider) -> ToolApprovalResponse {

@@ -69,6 +69,7 @@ const SEEN_OF_CALLS: [(&str, Option<&str>, &str); 13] = [
     ),
     (
         "tool-approval-request",
+        // What it says of the reader is made for each reader.
         Some("approvalId expiresAt terms.approvers.roles[] terms.notRequester terms.editable terms.remember"),
         "input voice.text",
     ),
