@@ -29,8 +29,8 @@ pub(crate) async fn check_tool(
     let (call, what) = (message.request.call(), message.request.subject());
     sender.reach(door, call.run, what).await?;
     match door.engine.tool_of(call).await {
-        Ok(tool) if !tool.is_named(named) => Err(other_tool(named, &tool)),
-        // What there is not is refused below, in the words for it.
+        Ok(tool) if tool.is_asked && !tool.is_named(named) => Err(other_tool(named, &tool)),
+        // What there is not, or not for this sender, is refused below, in the words for it.
         Ok(_) | Err(IntakeError::Unknown(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }

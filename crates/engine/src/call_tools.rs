@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use toolgate_kernel::event::ToolRef;
+use toolgate_kernel::call::Call;
 use toolgate_kernel::id::CallId;
 use toolgate_kernel::run::Arrival;
+use toolgate_kernel::tool::Placement;
 
 use crate::Engine;
 use crate::intake::IntakeError;
@@ -24,13 +25,17 @@ pub struct CallTool {
     pub name: Arc<str>,
     /// What the client that brought the tool calls it, where the run had to rename it.
     pub given_name: Option<Arc<str>>,
+    /// Whether people or clients have a part in the call. Of others, those of a child run may be known to nobody in the space.
+    pub is_asked: bool,
 }
 
 impl CallTool {
-    fn of(tool: &ToolRef) -> Self {
+    fn of(call: &Call) -> Self {
+        let tool = &call.tool;
         Self {
             name: tool.name.clone(),
             given_name: tool.given_name.clone(),
+            is_asked: tool.placement == Placement::Client || call.asked.is_some(),
         }
     }
 
@@ -65,7 +70,7 @@ impl Engine {
         let tool = self
             .inner
             .deliver(call.run, Arrival::Tick, move |run| {
-                Some(run.call(call).map(|call| CallTool::of(&call.tool)))
+                Some(run.call(call).map(CallTool::of))
             })
             .await?;
         let tool = tool.ok_or(IntakeError::Unknown("call"))?;

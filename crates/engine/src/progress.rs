@@ -117,6 +117,10 @@ fn open_tool(run: &Run, id: CallId) -> Result<(ToolRef, Time), IntakeError> {
             code: ErrorCode::Unavailable,
             message: "the call has ended".into(),
         }),
+        // Of a child run people learn what it asks, not which other calls it makes.
+        (_, Placement::Server | Placement::Plugin | Placement::Mcp) if run.depth() > 0 => {
+            Err(IntakeError::Unknown("call"))
+        }
         _ => Err(IntakeError::NotAClientCall),
     }
 }

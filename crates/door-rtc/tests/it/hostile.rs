@@ -81,6 +81,23 @@ async fn a_message_about_another_tool_than_its_call_changes_nothing() {
 }
 
 #[tokio::test]
+async fn the_tool_of_a_call_that_nobody_has_a_part_in_is_not_told_to_whoever_guesses_its_id() {
+    let gateway = RtcWorld::new().await;
+    let space = gateway.space(&["ann"]).await;
+    let mut peer = gateway.connect(&gateway.world.user("ann"), space, 0).await;
+    gateway.say(space, "call:mirror").await;
+    let call = peer.first("TOOL_EXECUTING").await["payload"]["toolCallId"].clone();
+    let result = json!({"toolCallId": call, "result": 1});
+    for other in ["unknown", "*"] {
+        peer.send(&sent_for(other, "TOOL_COMPLETED", other, result.clone()))
+            .await;
+        let problem = peer.answer(other).await;
+        assert_eq!(problem["payload"]["code"], "NOT_A_CLIENT_CALL", "{problem}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn malformed_messages_are_answered_with_a_problem_and_change_nothing() {
     let gateway = RtcWorld::new().await;
     let (space, approval) = proposed(&gateway, &["ann"]).await;

@@ -278,6 +278,8 @@ async fn people_learn_of_a_child_what_it_asks_and_no_more() {
         matches!(refused, Err(IntakeError::Unknown("call"))),
         "{refused:?}"
     );
+    let told = world.engine.progress(other, json!(1).into(), None).await;
+    assert!(matches!(told, Err(IntakeError::Unknown("call"))), "{told:?}");
     let mut state = RunState::default();
     for (seq, event) in world.log(root).await {
         if let Some(seen) = toolgate_kernel::view::view(&event, &member()) {
