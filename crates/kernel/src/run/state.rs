@@ -23,6 +23,7 @@ use crate::tool::Decider;
 use crate::view::view;
 use std::sync::Arc;
 
+use super::reservation::Reservations;
 
 /// A run as its log tells it. May be folded from the middle of a log: calls and messages of before are then missing,
 /// and everything else is as of the last event that said it.
@@ -42,6 +43,7 @@ pub struct RunState {
     pub(super) calls: Vec<Call>,
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) messages: Vec<MessageRecord>,
+    pub(super) reservations: Reservations,
     /// The sender of the newest message that the step under way answers.
     pub(super) speaker: Option<EntityId>,
     /// The person for whom that message was: its sender, or who asked for the plan that posted it.
@@ -149,6 +151,7 @@ impl Default for RunState {
             calls: Vec::new(),
             decisions: Vec::new(),
             messages: Vec::new(),
+            reservations: Reservations::default(),
             speaker: None,
             works_for: None,
             person_was_deleted: false,
@@ -301,6 +304,7 @@ impl RunState {
     pub fn apply(&mut self, event: &Event, seq: Seq, time: Time) {
         self.seq = self.seq.max(seq);
         self.transcript.apply(event);
+        self.note_reservation(event, time);
         match event {
             Event::Said(e) => self.hear(e, seq),
             Event::CallRequest(e) => self.hear_request(e),

@@ -19,6 +19,7 @@ mod query;
 mod questions;
 mod random_runs;
 mod requested_call;
+mod reservation;
 mod run;
 mod run_state;
 mod schema;

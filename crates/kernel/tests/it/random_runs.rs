@@ -14,6 +14,7 @@ use toolgate_kernel::question::{Action, Ask, Question, Response};
 use toolgate_kernel::run::{Arrival, Verdict};
 use toolgate_kernel::tool::Decider;
 
+use crate::reservation::message_from;
 use crate::story::{Story, asks_for, handle, message, test_agent, words};
 
 #[derive(Debug, Clone)]
@@ -167,7 +168,11 @@ impl Move {
             Self::Tick => Arrival::Tick,
             Self::Cancel => Arrival::Cancel,
             Self::Recovered => Arrival::Recovered,
-            Self::Message(number) => Arrival::Message(message(u128::from(*number))),
+            // Some from a client that executes tools, of which some claim.
+            Self::Message(number) => Arrival::Message(match number % 4 {
+                0 => message(u128::from(*number)),
+                holder => message_from(&format!("h{holder}"), u128::from(*number)),
+            }),
         })
     }
 }

@@ -50,8 +50,13 @@ impl Log<'_> {
             Some(other) if !is_same(other, &claim) && other.until > self.now => {
                 return Err(Rejected::Held(other.clone()));
             }
-            // A heartbeat is worth a line in the log only when it adds much to what is there.
-            Some(own) if is_same(own, &claim) && enough(own.until, claim.until, self.now) => {
+            // A heartbeat is worth a line in the log only when it adds much to what is there. The first claim of a reserved
+            // call always is: it shows that the client is there.
+            Some(own)
+                if is_same(own, &claim)
+                    && enough(own.until, claim.until, self.now)
+                    && !self.run.state.is_reserved(id) =>
+            {
                 return Ok(());
             }
             Some(_) | None => {}
