@@ -15,13 +15,13 @@ mod tool_check;
 
 pub(crate) use agent_check::warnings_of_folder;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::builder::BoolishValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use toolgate_tools::readable;
 use toolgate_worker::{ConfinedFiles, KEEP_SERVER, KeptLimits, keep};
 
@@ -29,7 +29,7 @@ use crate::chat;
 use crate::doors;
 use crate::output;
 use crate::serve;
-use crate::settings::{self, Settings};
+use crate::settings::{self, Settings, environment};
 
 /// The gateway between agents and their tools.
 #[derive(Debug, Parser)]
@@ -37,6 +37,26 @@ use crate::settings::{self, Settings};
 pub struct Toolgate {
     #[command(subcommand)]
     command: Command,
+}
+
+impl Toolgate {
+    /// What was typed, completed by the environment; ends the process where that does not fit.
+    pub fn of_process() -> Self {
+        let mut matches = without_empty_variables(Self::command()).get_matches();
+        Self::from_arg_matches_mut(&mut matches)
+            .unwrap_or_else(|error| error.format(&mut Self::command()).exit())
+    }
+}
+
+/// A variable that is set but empty counts as not set, as it does for the settings. `compose.yaml` files write `${X:-}`.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|text| text.is_empty());
+    command
+        .mut_args(|flag| match flag.get_env().is_some_and(is_empty) {
+            true => flag.env(None::<&'static str>),
+            false => flag,
+        })
+        .mut_subcommands(without_empty_variables)
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,6 +105,29 @@ enum Command {
         #[arg(long, hide = true)]
         without: Vec<String>,
     },
+}
+
+impl Command {
+    /// Whether it reads variables of the environment that begin like ours.
+    fn reads_environment(&self) -> bool {
+        match self {
+            Self::Serve(_)
+            | Self::Chat(_)
+            | Self::Mcp(_)
+            | Self::Login(_)
+            | Self::Health(_)
+            | Self::Agent(_)
+            | Self::Plugin(_)
+            | Self::Project(_)
+            | Self::Store(_)
+            | Self::Tool(_) => true,
+            Self::Settings
+            | Self::Openapi
+            | Self::ReadDocument
+            | Self::KeepServer(_)
+            | Self::RunScript { .. } => false,
+        }
+    }
 }
 
 /// Limits of the processes of a program that is kept.
@@ -164,6 +207,9 @@ struct Serve {
 
 /// Runs the command. A command that fails without an error, as a check does, says so by its exit code.
 pub fn run(typed: Toolgate) -> anyhow::Result<ExitCode> {
+    if typed.command.reads_environment() {
+        environment::check_process()?;
+    }
     match typed.command {
         Command::Serve(flags) => {
             let mut settings = Settings::of_process(flags.config.as_deref())?;

@@ -21,10 +21,8 @@ mod welcome;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    match commands::run(commands::Toolgate::parse()) {
+    match commands::run(commands::Toolgate::of_process()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {}", format!("{error:#}").trim_end());

@@ -10,7 +10,7 @@ mod connections;
 mod console;
 mod content;
 mod embeddings;
-mod environment;
+pub mod environment;
 mod files;
 mod mcp;
 mod model;
@@ -27,7 +27,6 @@ mod sessions;
 mod text;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -209,14 +208,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What the file, when there is one, and the environment of this process say. Fails on a variable that begins like ours
-    /// and is none.
+    /// What the file, when there is one, and the environment of this process say.
     pub fn of_process(file: Option<&Path>) -> anyhow::Result<Self> {
-        // What is not UTF-8 is no name of ours; a value that is not is read where it is wanted.
-        let readable = |(name, text): (OsString, OsString)| {
-            Some((name.into_string().ok()?, text.to_string_lossy().into_owned()))
-        };
-        environment::check_names(std::env::vars_os().filter_map(readable))?;
         Self::load(file, |name| std::env::var(name).ok())
     }
 

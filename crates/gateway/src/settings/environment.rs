@@ -1,11 +1,13 @@
 //! Settings from the environment: `http.body_bytes_max` is `TOOLGATE_HTTP_BODY_BYTES_MAX`.
 
+use std::ffi::OsString;
+
 use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use toml::{Table, Value};
-use toolgate_kernel::guess::guess;
+use toolgate_kernel::guess::{guess, slips};
 
-use super::outbound::SECRET_PREFIX;
+use super::outbound::{OWN_KEY, SECRET_PREFIX};
 use super::{SAMPLE, Settings};
 
 /// Names that others gave to some settings. Ours win; of two for one setting the first does.
@@ -39,6 +41,25 @@ const MEANT_MAX: usize = 3;
 /// Kubernetes sets it to an address such as `tcp://10.0.0.1:8787`. A person who sets it to a number means the port to listen on.
 const KUBERNETES_PORT: &str = "TOOLGATE_PORT";
 
+/// Refuses variables of this process that begin like ours and are none.
+pub fn check_process() -> anyhow::Result<()> {
+    // What is not UTF-8 is no name of ours; a value that is not is read where it is wanted.
+    let readable = |(name, text): (OsString, OsString)| {
+        Some((name.into_string().ok()?, text.to_string_lossy().into_owned()))
+    };
+    check_names(std::env::vars_os().filter_map(readable))
+}
+
+/// Whether a name has one letter too many, too few or another, or the letters in another order.
+fn is_slip_of_own_key(name: &str) -> bool {
+    let sorted = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    slips(name, OWN_KEY) <= 1 || sorted(name) == sorted(OWN_KEY)
+}
+
 /// Refuses variables that begin like ours and are none: one that is misspelt would be left out without a word.
 pub fn check_names(variables: impl IntoIterator<Item = (String, String)>) -> anyhow::Result<()> {
     let settings: Vec<String> = paths().iter().flat_map(|path| names_of(path)).collect();
@@ -49,6 +70,15 @@ pub fn check_names(variables: impl IntoIterator<Item = (String, String)>) -> any
             || OPEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
     for (name, text) in variables {
+        if let Some(secret) = name.strip_prefix(SECRET_PREFIX)
+            && secret != OWN_KEY
+            && is_slip_of_own_key(secret)
+        {
+            bail!(
+                "the environment has {name}, did you mean {SECRET_PREFIX}{OWN_KEY}? a secret of a tool needs a name that is \
+                 less like it, or stands under [secrets] in the settings file"
+            );
+        }
         if name.starts_with("TOOLGATE_") && !is_known(&name, &text) {
             let meant = match name.as_str() {
                 KUBERNETES_PORT => vec!["TOOLGATE_LISTEN"],

@@ -12,7 +12,7 @@ use super::{Settings, text};
 
 /// A secret in the environment; `TOOLGATE_SECRET_KEY` is the project's own key and no secret of a tool's.
 pub(super) const SECRET_PREFIX: &str = "TOOLGATE_SECRET_";
-const OWN_KEY: &str = "KEY";
+pub(super) const OWN_KEY: &str = "KEY";
 
 /// Outbound network access of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

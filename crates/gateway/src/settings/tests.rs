@@ -239,13 +239,18 @@ fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
             "did you mean TOOLGATE_EMBEDDINGS_API_KEY, TOOLGATE_IMAGES_API_KEY or TOOLGATE_MODEL_API_KEY?",
         ),
         ("TOOLGATE_NONSENSE", "`toolgate settings`"),
+        ("TOOLGATE_SECRET_KYE", "did you mean TOOLGATE_SECRET_KEY?"),
+        ("TOOLGATE_SECRET_KEYS", "under [secrets] in the settings file"),
     ] {
         let told = check(name).expect_err("is no setting");
         assert!(told.contains(name) && told.contains(words), "{told}");
     }
     for name in [
         "TOOLGATE_MODEL_BASE_URL",
+        "TOOLGATE_SECRET_KEY",
         "TOOLGATE_SECRET_CRM_TOKEN",
+        "TOOLGATE_SECRET_PIN",
+        "TOOLGATE_SECRET_DEV",
         "TOOLGATE_CONFIG",
         "OPENAI_API_KEY",
         "SOMETHING_ELSE",

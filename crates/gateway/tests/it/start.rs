@@ -97,6 +97,14 @@ fn a_start_that_cannot_be_says_what_to_do() {
         &[("TOOLGATE_PORT", "9000")],
     );
     assert!(told.contains("did you mean TOOLGATE_LISTEN?"), "{told}");
+    let told = refused(
+        &["--listen", "127.0.0.1:0", "--data", data],
+        &[("TOOLGATE_SECRET_KYE", "sk_x")],
+    );
+    assert!(
+        told.contains("did you mean TOOLGATE_SECRET_KEY?") && told.contains("[secrets]"),
+        "{told}"
+    );
     let page = directory.path().join("a.md");
     std::fs::write(&page, "Help.").unwrap();
     let page = page.to_str().unwrap();
@@ -123,7 +131,30 @@ fn a_start_that_cannot_be_says_what_to_do() {
 }
 
 #[test]
-fn every_command_that_reads_settings_refuses_variables_that_are_none() {
+fn variables_that_are_empty_count_as_not_set() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    // What is wrong is told only once the variables are read.
+    let told = refused(
+        &["--listen", "nonsense", "--data", data.to_str().unwrap()],
+        &[
+            ("TOOLGATE_NO_AUTH", ""),
+            ("TOOLGATE_CONFIG", ""),
+            ("TOOLGATE_AGENTS", ""),
+            ("TOOLGATE_MODEL_NAME", ""),
+        ],
+    );
+    assert!(told.contains("cannot listen on nonsense"), "{told}");
+    let told = run(
+        &["login"],
+        &[("TOOLGATE_SECRET_KEY", ""), ("TOOLGATE_OPERATOR_KEY", "")],
+    );
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("no key; set TOOLGATE_SECRET_KEY"), "{told}");
+}
+
+#[test]
+fn every_command_that_reads_the_environment_refuses_variables_that_are_none() {
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("a.md");
     std::fs::write(&page, "Help.").unwrap();
@@ -132,6 +163,14 @@ fn every_command_that_reads_settings_refuses_variables_that_are_none() {
         &["agent", "check", page][..],
         &["tool", "check", page],
         &["store", "check", "--data", directory.path().to_str().unwrap()],
+        &["chat"],
+        &["health"],
+        &["login"],
+        &["mcp"],
+        &["mcp", "servers", "list"],
+        &["plugin", "list"],
+        &["project", "list"],
+        &["agent", "purge", "helper"],
     ] {
         let output = run(arguments, &[("TOOLGATE_MODEL_NAM", "small")]);
         let told = String::from_utf8_lossy(&output.stderr);
@@ -141,6 +180,8 @@ fn every_command_that_reads_settings_refuses_variables_that_are_none() {
             "{arguments:?}: {told}"
         );
     }
+    // The message names this command.
+    assert!(run(&["settings"], &[("TOOLGATE_NONSENSE", "1")]).status.success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
