@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use toolgate_protocol::definition;
-use toolgate_protocol::members::Members;
 use toolgate_protocol::name::ToolName;
 use toolgate_protocol::problem::{Problem, Problems, member, preview, shown};
 use toolgate_protocol::schema_limits::{Limits, TYPES};
@@ -63,7 +62,7 @@ fn check_all(definitions: &Value, pointer: &str, problems: &Problems) {
 
 /// Checks one tool. Its name, if the rest can be read as well.
 fn check_tool(item: &Value, pointer: &str, problems: &Problems) -> Option<ToolName> {
-    let tool = Members::open(item, pointer, &MEMBERS, problems)?;
+    let tool = definition::open(item, pointer, &MEMBERS, problems)?;
     let name = definition::name(&tool);
     let description = definition::description(&tool);
     let object = json!({ "type": "object" });

@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn everything_wrong_is_told_with_its_place() {
         assert!(refused("nonsense").starts_with("400"));
-        assert!(refused("[]").starts_with("422  must be an object"));
+        assert!(refused("[]").starts_with("422  the body must be an object"));
         let words = refused(r#"{"type":"TOOL_COMPLETED","payload":{"toolCallId":"x"},"more":1}"#);
         for place in [
             "/toolId",

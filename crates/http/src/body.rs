@@ -383,7 +383,7 @@ mod tests {
             refused(r#"{"name": "", "name": "a"}"#),
             "422 /name is given twice; /name must not be empty"
         );
-        assert_eq!(refused("[]"), "422  must be an object, got an array");
+        assert_eq!(refused("[]"), "422  the body must be an object, got an array");
     }
 
     #[test]

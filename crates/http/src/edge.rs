@@ -1,6 +1,8 @@
 //! What every request passes: its id, its span, its figures, and the rules for calls from other origins.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Extension;
@@ -33,9 +35,27 @@ pub(crate) const SPACE_ID: HeaderName = HeaderName::from_static("toolgate-space-
 const REQUEST_ID_BYTES_MAX: usize = 128;
 /// Most characters of a refused origin that are shown.
 const ORIGIN_CHARS_SHOWN: usize = 128;
+/// Most refused origins that the log names until the next start: anybody can make up more.
+const ORIGINS_NAMED_MAX: usize = 64;
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The state of [`pass`].
+#[derive(Clone)]
+pub(crate) struct Edge {
+    door: Shared,
+    refused: Arc<RefusedOrigins>,
+}
+
+impl Edge {
+    pub(crate) fn new(door: Shared) -> Self {
+        let refused = Arc::default();
+        Self { door, refused }
+    }
+}
 
 /// Wraps every route.
-pub(crate) async fn pass(State(door): State<Shared>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn pass(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
+    let door = &edge.door;
     let in_flight = InFlight::default();
     request.extensions_mut().insert(in_flight.clone());
     let id = request_id(request.headers());
@@ -45,13 +65,19 @@ pub(crate) async fn pass(State(door): State<Shared>, mut request: Request, next:
     let preflight = asks_first && origin.is_some();
     let mut response = match preflight {
         true => StatusCode::NO_CONTENT.into_response(),
-        false if asks_first => refused_origin(request.headers()).into_response(),
+        false if asks_first => edge.refused.refuse(request.headers()).into_response(),
         false if door.access.open().is_some() && is_foreign(origin.is_some(), request.headers()) => {
             let detail =
                 "without keys the gateway answers to 127.0.0.1, [::1] and localhost, and to their pages";
             Refusal::forbidden(detail).into_response()
         }
-        false => in_flight.count_answer(&door, observed(&id, request, next).await),
+        false => {
+            // Without `access-control-allow-origin` the page may not read the answer.
+            if origin.is_none() && is_from_another_page(request.headers(), request.uri()) {
+                edge.refused.log(request.headers());
+            }
+            in_flight.count_answer(door, observed(&id, request, next).await)
+        }
     };
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id);
@@ -138,20 +164,54 @@ fn allowed_origin(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue
         .then(|| origin.clone())
 }
 
-/// The browser tells its page nothing of the reason: the words are for whoever looks at the response or at the log.
-fn refused_origin(headers: &HeaderMap) -> Refusal {
-    let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
-    let origin: String = String::from_utf8_lossy(origin)
-        .chars()
-        .take(ORIGIN_CHARS_SHOWN)
-        .collect();
-    tracing::info!(
-        origin,
-        "a page of another origin was refused, see the setting http.origins"
-    );
-    Refusal::forbidden(format!(
-        "pages of {origin:?} may not call this gateway, add the origin to the setting http.origins (TOOLGATE_HTTP_ORIGINS)"
-    ))
+/// Whether a browser sends this for a page of another origin than the gateway's own pages. Behind a proxy the browser knows
+/// better than `host` does.
+fn is_from_another_page(headers: &HeaderMap, uri: &Uri) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else {
+        return false;
+    };
+    if let Some(site) = headers.get(SEC_FETCH_SITE) {
+        return site != "same-origin" && site != "none";
+    }
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| uri.authority().map(Authority::as_str));
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    !origin.is_some_and(|(_, own)| host.is_some_and(|host| host.eq_ignore_ascii_case(own)))
+}
+
+/// Origins whose pages were refused. The browser tells a page nothing of the reason: the words are for whoever looks at the
+/// response or at the log.
+#[derive(Default)]
+struct RefusedOrigins(Mutex<HashSet<String>>);
+
+impl RefusedOrigins {
+    fn refuse(&self, headers: &HeaderMap) -> Refusal {
+        let origin = self.log(headers);
+        Refusal::forbidden(format!(
+            "pages of {origin:?} may not call this gateway, add the origin to the setting http.origins (TOOLGATE_HTTP_ORIGINS)"
+        ))
+    }
+
+    /// Names the origin in the log, once, and gives it.
+    fn log(&self, headers: &HeaderMap) -> String {
+        let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
+        let origin: String = String::from_utf8_lossy(origin)
+            .chars()
+            .take(ORIGIN_CHARS_SHOWN)
+            .collect();
+        if self.is_new(&origin) {
+            tracing::info!(
+                origin,
+                "a page of another origin was refused, see the setting http.origins"
+            );
+        }
+        origin
+    }
+
+    fn is_new(&self, origin: &str) -> bool {
+        let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        named.len() < ORIGINS_NAMED_MAX && named.insert(origin.to_owned())
+    }
 }
 
 fn allow(headers: &mut HeaderMap, origin: HeaderValue, preflight: bool) {
@@ -203,4 +263,44 @@ pub(crate) async fn name_methods(response: Response) -> Response {
     kept.remove(CONTENT_LENGTH);
     head.headers.extend(kept);
     Response::from_parts(head, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let lines = lines.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn a_request_of_another_page_is_told_from_one_of_the_gateways_own() {
+        let is_another = |lines: &[(&'static str, &str)]| {
+            is_from_another_page(&headers(lines), &Uri::from_static("/v1/events"))
+        };
+        let host = ("host", "gate.example:8787");
+        assert!(!is_another(&[host]), "a program");
+        assert!(!is_another(&[host, ("origin", "http://Gate.example:8787")]));
+        assert!(is_another(&[host, ("origin", "http://gate.example:3000")]));
+        assert!(is_another(&[host, ("origin", "null")]));
+        // A proxy changed the host.
+        let page = ("origin", "https://public.example");
+        assert!(!is_another(&[host, page, ("sec-fetch-site", "same-origin")]));
+        assert!(is_another(&[host, page, ("sec-fetch-site", "cross-site")]));
+    }
+
+    #[test]
+    fn a_refused_origin_is_named_once_and_only_so_many_are() {
+        let refused = RefusedOrigins::default();
+        assert!(refused.is_new("https://evil.example"));
+        assert!(!refused.is_new("https://evil.example"));
+        let named = (0..100).filter(|number| refused.is_new(&format!("https://{number}.example")));
+        assert_eq!(named.count(), ORIGINS_NAMED_MAX - 1);
+    }
 }

@@ -103,7 +103,10 @@ pub fn finish_with_pages(routes: Router, shared: Shared, pages: Pages) -> Router
     let routes = routes
         .fallback(fallback)
         .method_not_allowed_fallback(edge::no_method)
-        .layer(axum::middleware::from_fn_with_state(shared, edge::pass));
+        .layer(axum::middleware::from_fn_with_state(
+            edge::Edge::new(shared),
+            edge::pass,
+        ));
     // Around the whole router: axum sets `allow` when all layers of a route are done.
     Router::new()
         .fallback_service(routes)

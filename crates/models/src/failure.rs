@@ -16,6 +16,8 @@ const MESSAGE_CHARS_MAX: usize = 400;
 const SEEN_CHARS_MAX: usize = 200;
 /// Most characters of a content type.
 const CONTENT_TYPE_CHARS_MAX: usize = 64;
+/// Most bytes of the beginning of an API key that a message may end with.
+const KEY_BYTES_SHOWN_MAX: usize = 4;
 /// Longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
@@ -29,12 +31,27 @@ pub(crate) fn permanent(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Final, message)
 }
 
+/// What stands in a message in place of an API key.
+const HIDDEN: &str = "***";
+
 /// Removes the API key from the message, and cuts a long message.
 pub(crate) fn redacted(mut error: ModelError, key: Option<&Secret>) -> ModelError {
     if let Some(key) = key.map(Secret::expose)
         && !key.is_empty()
     {
-        error.message = error.message.replace(key, "***");
+        error.message = error.message.replace(key, HIDDEN);
+        // As PHP and others write it in JSON.
+        if key.contains('/') {
+            error.message = error.message.replace(&key.replace('/', r"\/"), HIDDEN);
+        }
+        // What is quoted may be cut in the middle of the key.
+        let beginnings = key.char_indices().map(|(end, _)| &key[..end]).rev();
+        let told = beginnings
+            .take_while(|part| part.len() > KEY_BYTES_SHOWN_MAX)
+            .find_map(|part| error.message.strip_suffix(part));
+        if let Some(told) = told {
+            error.message = format!("{told}{HIDDEN}");
+        }
     }
     if let Some((cut, _)) = error.message.char_indices().nth(MESSAGE_CHARS_MAX) {
         error.message.truncate(cut);
@@ -193,21 +210,25 @@ pub(crate) fn response_error(
             |error| error.in_stream(),
         );
     }
-    let seen = seen(body);
     let is_vendors = error.is_some();
     let error = error.unwrap_or_default();
     // A used-up quota is also a 429, but waiting does not restore it.
     let may_retry = is_passing(status) && &*error.code != "insufficient_quota";
+    let words = match is_vendors {
+        true => error.summary(),
+        false => seen(body).into(),
+    };
     let message = match status.as_u16() {
-        // The vendor's message is dropped: vendors quote parts of the key in it.
-        401 if key_sent => format!("{host} rejected the API key (401)"),
+        // Of a key, vendors quote a few letters at most; one that quotes all of it is `redacted` by the caller.
+        401 if key_sent => format!("{host} rejected the API key (401): {words}"),
         401 => format!(
             "{host} wants an API key (401) and none is set, set apiKey in the agent's model or TOOLGATE_MODEL_API_KEY \
-             for the default model"
+             for the default model: {words}"
         ),
-        code if is_vendors => format!("{host} answered {code}: {}", error.summary()),
-        404 => format!("{host} answered 404, which baseUrl leads to when its path is wrong: {seen}"),
-        code => format!("{host} answered {code}: {seen}"),
+        404 if !is_vendors => {
+            format!("{host} answered 404, which baseUrl leads to when its path is wrong: {words}")
+        }
+        code => format!("{host} answered {code}: {words}"),
     };
     let kind = if may_retry {
         ModelErrorKind::Retryable

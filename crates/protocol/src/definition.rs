@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::members::Members;
 use crate::name::{BadName, ToolName};
-use crate::problem::shown;
+use crate::problem::{Problems, kind, shown};
 use crate::tool::TIMEOUT_MAX;
 
 /// Longest description.
@@ -18,6 +18,21 @@ pub const INPUT_IS_OBJECT: &str =
     "the input of a tool is an object: its schema must say \"type\": \"object\"";
 /// Shortest time-out that makes sense.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
+/// The members of the definition at `pointer`. Unlike [`Members::open`] it says what an object is wanted for.
+pub fn open<'v>(
+    tool: &'v Value,
+    pointer: &str,
+    known: &[&str],
+    problems: &'v Problems,
+) -> Option<Members<'v>> {
+    if !tool.is_object() {
+        let words = "a tool must be an object with a name, a description and parameters";
+        problems.add(pointer, format!("{words}, got {}", kind(tool)));
+        return None;
+    }
+    Members::open(tool, pointer, known, problems)
+}
 
 /// The name, when it is one.
 pub fn name(tool: &Members<'_>) -> Option<ToolName> {

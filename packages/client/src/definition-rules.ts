@@ -49,7 +49,8 @@ export function safeValidateToolDefinitions(tools: unknown): Validation {
   tools.forEach((tool: unknown, index) => {
     const pointer = `/${index}`;
     if (!isRecord(tool)) {
-      errors.push({ pointer, message: `expected an object, got ${kind(tool)}` });
+      const message = `a tool must be an object with a name, a description and parameters, got ${kind(tool)}`;
+      errors.push({ pointer, message });
       return;
     }
     const faults = faultsOfTool(tool, pointer);

@@ -1,5 +1,7 @@
 //! Whether definitions are sound, before anybody uses them.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
@@ -92,6 +94,8 @@ pub(crate) struct SoundTool {
     /// Placement: where the tool runs.
     #[schema(value_type = PlacementWord)]
     placement: Placement,
+    /// How long a call may take, with its unit: `30s`, `500ms`.
+    timeout: String,
     /// Its author's number for this state of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
@@ -109,10 +113,19 @@ impl From<&Tool> for SoundTool {
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
             placement: tool.placement(),
+            timeout: with_unit(tool.timeout),
             version: tool.version.clone(),
             deprecated: tool.deprecated.clone(),
             hash: tool.hash.clone(),
         }
+    }
+}
+
+/// A time as a definition may say it, in whole seconds where it has no rest.
+fn with_unit(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{}s", time.as_secs()),
+        _ => format!("{}ms", time.as_millis()),
     }
 }
 

@@ -37,6 +37,17 @@ async fn definitions_are_checked_without_being_used() {
         (&sound["name"], &sound["placement"]),
         (&json!("beep"), &json!("client"))
     );
+    for (written, read) in [
+        (json!(30), "30s"),
+        (json!("10m"), "600s"),
+        (json!("1500ms"), "1500ms"),
+        (json!(null), "600s"),
+    ] {
+        let mut tool = beep();
+        tool["timeout"] = written;
+        let told = validate(&world, json!({ "tools": tool })).await;
+        assert_eq!(told["tools"][0]["timeout"], read);
+    }
     let bad = json!({ "name": "no good", "description": "", "parameters": { "type": "string" } });
     let told = validate(&world, json!({ "tools": [beep(), bad] })).await;
     assert_eq!((&told["valid"], &told["tools"]), (&json!(false), &json!([])));
@@ -105,7 +116,7 @@ async fn the_limits_are_those_of_the_settings() {
     for (tools, words) in [
         (
             json!([beep(), other.clone()]),
-            "2 tools in one request, at most 1 are allowed with a public key; send fewer (in the SDKs: the option `only` of a \
+            "the request has 2 tools, at most 1 are allowed with a public key; send fewer (in the SDKs: the option `only` of a \
              chat or of the MCP plugin), or raise the setting `client_tools.public_tools_max`",
         ),
         (json!([deep]), "the schema is nested deeper than 1 levels"),

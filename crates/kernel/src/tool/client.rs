@@ -130,7 +130,7 @@ fn read_all(
         problems.add(
             pointer,
             format!(
-                "{seen} tools in one request, at most {max} are allowed with a {key} key; send fewer (in the SDKs: the option \
+                "the request has {seen} tools, at most {max} are allowed with a {key} key; send fewer (in the SDKs: the option \
                  `only` of a chat or of the MCP plugin), or raise the setting `{setting}`"
             ),
         );
@@ -198,9 +198,9 @@ fn read(item: &Value, pointer: &str, limits: &Limits, problems: &Problems) -> Op
             let wrapping = Members::open(item, pointer, &["type", "function"], problems)?;
             wrapping.choice("type", &[("function", ())]);
             // Not `section`: to it `null` is left out, and the tool would be dropped without a problem.
-            Members::open(function, &wrapping.at("function"), &MEMBERS, problems)?
+            definition::open(function, &wrapping.at("function"), &MEMBERS, problems)?
         }
-        None => Members::open(item, pointer, &MEMBERS, problems)?,
+        None => definition::open(item, pointer, &MEMBERS, problems)?,
     };
     let name = definition::name(&tool);
     let description = definition::description(&tool);

@@ -85,8 +85,8 @@ fn a_null_tool_is_not_dropped_without_a_problem() {
     check(
         json!([null, { "type": "function", "function": null }]),
         &[
-            "/clientTools/0 expected an object, got null",
-            "/clientTools/1/function expected an object, got null",
+            "/clientTools/0 a tool must be an object with a name, a description and parameters, got null",
+            "/clientTools/1/function a tool must be an object with a name, a description and parameters, got null",
         ],
     );
 }
@@ -108,7 +108,7 @@ fn every_problem_is_told_at_once() {
             "/clientTools/1 a tool needs a description, for the model to know when to use it",
             "/clientTools/1/inputSchema the input of a tool is an object: its schema must say \"type\": \"object\"",
             "/clientTools/1/timeout expected a number of seconds or a text such as \"30s\", \"10m\" or \"500ms\", up to 30 days, got \"soon\"",
-            "/clientTools/2 expected an object, got a text",
+            "/clientTools/2 a tool must be an object with a name, a description and parameters, got a text",
             "/clientTools/3/paramters unknown member \"paramters\"; did you mean \"parameters\"?",
             "/clientTools/3/execute unknown member \"execute\"; known here: name, description, parameters, inputSchema, outputSchema, timeout, version, deprecated, strict",
             "/clientTools/4/inputSchema \"inputSchema\" is another word for \"parameters\"; give one of them",
@@ -127,7 +127,7 @@ fn a_request_brings_few_small_tools() {
     check(
         tools(65),
         &[
-            "/clientTools 65 tools in one request, at most 64 are allowed with a secret key; send fewer (in the SDKs: the option \
+            "/clientTools the request has 65 tools, at most 64 are allowed with a secret key; send fewer (in the SDKs: the option \
            `only` of a chat or of the MCP plugin), or raise the setting `client_tools.tools_max`",
         ],
     );

@@ -186,14 +186,23 @@ async fn a_page_in_place_of_a_stream_is_shown_with_its_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_wants_a_key_is_told_apart_from_one_that_rejects_it() {
-    let server = StandIn::start([refusal(401, "", "{}"), refusal(401, "", "{}")]).await;
+    let answers = [
+        refusal(401, "", "The key has expired."),
+        refusal(401, "", r#"{"error":{"message":"No key.","code":"no_key"}}"#),
+    ];
+    let server = StandIn::start(answers).await;
     let mut asked = ask(Provider::Openai, "m", &server.url, vec![user("hi")]);
     asked.model.api_key = Some(Secret::new("sk-secret"));
     let error = models(true)
         .reply(&asked, &mut Trace::default())
         .await
         .unwrap_err();
-    assert!(error.message.ends_with("rejected the API key (401)"), "{error}");
+    assert!(
+        error
+            .message
+            .ends_with(" rejected the API key (401): The key has expired."),
+        "{error}"
+    );
     assert_eq!(error.status, Some(401));
     asked.model.api_key = None;
     let error = models(true)
@@ -201,7 +210,9 @@ async fn a_server_that_wants_a_key_is_told_apart_from_one_that_rejects_it() {
         .await
         .unwrap_err();
     assert!(
-        error.message.contains("none is set") && error.message.contains("TOOLGATE_MODEL_API_KEY"),
+        error.message.contains("none is set")
+            && error.message.contains("TOOLGATE_MODEL_API_KEY")
+            && error.message.ends_with(": No key. (no_key)"),
         "{error}"
     );
 }
@@ -212,8 +223,29 @@ async fn no_error_tells_the_key() {
         r#"{"error":{"message":"Incorrect API key provided: sk-secret.","code":"invalid_api_key"}}"#;
     for status in [400, 401, 403] {
         let (seen, ..) = check(true, vec![refusal(status, "", quoting)]).await;
-        assert!(!seen.contains("sk-secret"), "{seen}");
+        let words = "Incorrect API key provided: ***. (invalid_api_key)";
+        assert!(seen.contains(words) && !seen.contains("sk-secret"), "{seen}");
+        // A page that is quoted to the middle of the key.
+        for letters in 5..9 {
+            let page = "-".repeat(200 - letters) + "sk-secret";
+            let (seen, ..) = check(true, vec![refusal(status, "", &page)]).await;
+            assert!(seen.ends_with("-***") && !seen.contains("sk-se"), "{seen}");
+        }
+        // Vendors quote a few letters.
+        let (seen, ..) = check(true, vec![refusal(status, "", "no such key: sk-s***ret")]).await;
+        assert!(seen.ends_with("no such key: sk-s***ret"), "{seen}");
     }
+    let server = StandIn::start([refusal(401, "", r#"{"detail":"no such key: a\/secret"}"#)]).await;
+    let mut asked = ask(Provider::Openai, "m", &server.url, vec![user("hi")]);
+    asked.model.api_key = Some(Secret::new("a/secret"));
+    let error = models(true)
+        .reply(&asked, &mut Trace::default())
+        .await
+        .unwrap_err();
+    assert!(
+        error.message.ends_with(r#"{"detail":"no such key: ***"}"#),
+        "{error}"
+    );
     let mut late = stream([HELLO.as_bytes(), format!("data: {quoting}\n\n").as_bytes()]);
     late.push(Act::Close);
     let (seen, ..) = check(true, vec![late]).await;
