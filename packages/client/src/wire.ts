@@ -1832,6 +1832,8 @@ export interface SoundTool {
   parameters: Record<string, unknown>;
   /** Placement: where the tool runs. */
   placement: Placement;
+  /** How long a call may take, with its unit: `30s`, `500ms`. */
+  timeout: string;
   /** Its author's number for this state of it. */
   version?: string | null;
   /** Set when it should not be used any more: why. */
@@ -2004,7 +2006,9 @@ export interface ToolMatch {
   /** What people call it. */
   title?: string | null;
   agent?: AgentName | null;
-  /** From 0 to 1; comparable within one answer. */
+  /** All agents that have the same definition of the tool, if there are several. */
+  agents?: AgentName[];
+  /** From 0 to 1, with three decimals; comparable within one answer. */
   score: number;
   /** The trigger, as its author wrote it. */
   trigger: string;
@@ -2374,6 +2378,8 @@ export interface ToolApprovalRequestEvent {
   expiresAt: Time;
   terms?: unknown;
   voice?: SpokenText;
+  mayDecide?: boolean;
+  editable?: boolean;
   seq: number;
   spaceId: SpaceId;
   runId?: RunId;
