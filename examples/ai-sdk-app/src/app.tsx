@@ -1,10 +1,6 @@
 import { useChat } from '@ai-sdk/react';
-import {
-  DefaultChatTransport,
-  lastAssistantMessageIsCompleteWithApprovalResponses,
-  lastAssistantMessageIsCompleteWithToolCalls,
-  type UIMessage,
-} from 'ai';
+import { sendWhenAnswered } from '@toolgate/client';
+import { DefaultChatTransport, type UIMessage } from 'ai';
 import { useEffect, useState } from 'react';
 import { loadPast, useChatId, usePast } from './chat-id.ts';
 import { claim, holder } from './claim.ts';
@@ -46,15 +42,16 @@ export function App() {
 
 function Chat({ id, past }: { id: string; past: UIMessage[] }) {
   const [turn] = useState(() => new Turn(id));
+  const [joinProblem, setJoinProblem] = useState<Error>();
+  // One for each chat, not for each render: it knows what it has sent.
+  const [sendAutomaticallyWhen] = useState(() => sendWhenAnswered());
   const chat = useChat({
     id,
     messages: past,
     resume: true, // joins an answer under way, or a call that waits
     transport,
     // When every call of the page has its result, and every question its answer, the agent goes on.
-    sendAutomaticallyWhen: (chat) =>
-      lastAssistantMessageIsCompleteWithToolCalls(chat) ||
-      lastAssistantMessageIsCompleteWithApprovalResponses(chat),
+    sendAutomaticallyWhen,
     async onToolCall({ toolCall: { toolName: tool, toolCallId, input } }) {
       // Of several tabs with this chat, the one that sent the message runs its tools.
       if (!(await turn.isMine(joinAgain))) return;
@@ -82,12 +79,14 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
       const known = await loadPast(id);
       setMessages((now) => (known.some((message) => message.id === now.at(-1)?.id) ? known : now));
     };
+    setJoinProblem(undefined);
     try {
       await catchUp();
       await resumeStream();
       await catchUp();
-    } catch {
+    } catch (error) {
       turn.end();
+      setJoinProblem(error as Error);
     }
   };
   const isAtRest = status === 'ready' && messages.at(-1)?.role === 'assistant' && !isWorking(run);
@@ -101,8 +100,8 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
     void request();
   };
   const send = (text: string) => ask(() => sendMessage({ text }));
-  // A message or a result that got no answer is sent again as it is: by its id the gateway knows whether it has it already.
-  const isUnanswered = messages.at(-1)?.role === 'user' || run?.status === 'waiting_tool';
+  // A message, result or decision that got no answer is sent again as it is: the gateway knows whether it has it already.
+  const isUnanswered = messages.at(-1)?.role === 'user' || run?.status.startsWith('waiting_');
   const retry = () => ask(() => (isUnanswered ? sendMessage() : regenerate()));
   return (
     <>
@@ -118,6 +117,9 @@ function Chat({ id, past }: { id: string; past: UIMessage[] }) {
         />
       )}
       {problem && <Problem what="The agent could not be stopped." error={problem} retry={stop} />}
+      {joinProblem && (
+        <Problem what="The conversation could not be loaded." error={joinProblem} retry={joinAgain} />
+      )}
       {error && <Problem error={error} retry={retry} />}
       <Composer isBusy={isBusy} isStopping={isStopping} send={send} stop={stop} />
     </>

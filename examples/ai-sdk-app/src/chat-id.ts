@@ -1,16 +1,17 @@
 import type { UIMessage } from 'ai';
 import { useEffect, useState } from 'react';
+import { freshId } from './fresh-id.ts';
 
 /** The chat's id stands in the address, so that a reload, or the same address in another tab, goes on with it. */
 export function useChatId(): [id: string, begin: () => void] {
-  const [id, setId] = useState(() => location.hash.slice(1) || crypto.randomUUID());
+  const [id, setId] = useState(() => location.hash.slice(1) || freshId());
   useEffect(() => {
     history.replaceState(null, '', `#${id}`);
-    const moved = () => setId(location.hash.slice(1) || crypto.randomUUID());
+    const moved = () => setId(location.hash.slice(1) || freshId());
     addEventListener('hashchange', moved);
     return () => removeEventListener('hashchange', moved);
   }, [id]);
-  return [id, () => setId(crypto.randomUUID())];
+  return [id, () => setId(freshId())];
 }
 
 /** The chat so far, without the answer under way; none for one that has not begun. */

@@ -52,7 +52,7 @@ export class Turn {
   /** Resolves with whether this tab holds the lock. */
   #hold(options: LockOptions): Promise<boolean> {
     return new Promise((resolve) => {
-      // Pages that are not served securely have no locks: there each tab executes, and the gateway takes the first result.
+      // Pages that are not served securely have no locks: there each tab claims its calls under a name of its own.
       if (!navigator.locks) return resolve(true);
       let release: (() => void) | undefined;
       const granted = (lock: Lock | null): Promise<void> | undefined => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -146,7 +146,12 @@ describe('the example', () => {
     await page.locator('.conversation').evaluate((element) => element.scrollTo({ top: 0 }));
     await lastCall().getByText('Input').scrollIntoViewIfNeeded();
     await page.mouse.move(640, 400);
+    // Chromium scrolls smoothly: what it still scrolls later would count as the reader's.
+    const scrolled = await page.locator('.conversation').evaluateHandle((element) => ({
+      end: new Promise((resolve) => element.addEventListener('scrollend', () => resolve(true))),
+    }));
     await page.mouse.wheel(0, -600);
+    await scrolled.evaluate(({ end }) => end);
     await say('Send postcard "Eve" "Greetings"');
     const approve = page.getByRole('button', { name: 'Approve' });
     await approve.waitFor();
@@ -350,6 +355,148 @@ describe('the example with a model that follows a script', () => {
     expect([await paintOf(page), await paintOf(other)]).toEqual(['teal', '']);
   });
 
+  /** Counts how often a tab runs `paint_page`. */
+  const countPaints = (tab: Page) =>
+    tab.addInitScript(() => {
+      const { setProperty } = CSSStyleDeclaration.prototype;
+      CSSStyleDeclaration.prototype.setProperty = function (name, ...rest) {
+        if (name === '--paint') document.documentElement.dataset.paints += '|';
+        setProperty.call(this, name, ...rest);
+      };
+    });
+  const paintsOf = (tab: Page): Promise<number> =>
+    tab.evaluate(() => (document.documentElement.dataset.paints ?? '').split('|').length - 1);
+  const problem = (status: number, code: string, headers: Record<string, string> = {}) => ({
+    status,
+    headers: { 'content-type': 'application/problem+json', ...headers },
+    body: JSON.stringify({ type: 'about:blank', title: code, status, code, detail: `${code} of the test` }),
+  });
+  const notFound = { status: 404, contentType: 'text/html', body: '<h1>Cannot POST /api/calls</h1>' };
+  const limited = problem(429, 'RATE_LIMITED', { 'retry-after': '2' });
+
+  test.each([
+    {
+      answered: 'with 429, which says when to ask again',
+      answer: limited,
+      times: 2,
+      claims: 3,
+      pauseMs: 2000,
+    },
+    { answered: 'with 408', answer: { status: 408 }, times: 1, claims: 2, pauseMs: 1000 },
+    { answered: 'with 403', answer: problem(403, 'NOT_OFFERED'), claims: 1 },
+    { answered: 'by a proxy that has no such route', answer: notFound, claims: 1 },
+    { answered: 'with 502', answer: { status: 502 }, claims: 1 },
+    { answered: 'with 404 all the time', answer: problem(404, 'NOT_FOUND'), claims: 2 },
+    { answered: 'with 410 all the time', answer: problem(410, 'TIMEOUT'), claims: 2 },
+  ])(
+    'runs a function once when its claim is answered $answered',
+    async ({ answer, times, claims, pauseMs }) => {
+      const asked: number[] = [];
+      await countPaints(page);
+      const resumed = page.waitForResponse(/\/stream$/);
+      await page.reload();
+      await resumed;
+      await page.route('**/claim', (route) => {
+        asked.push(performance.now());
+        return asked.length > (times ?? Infinity) ? route.continue() : route.fulfill(answer);
+      });
+      script = [paints('teal'), 'Painted.'];
+      await say('Paint it.');
+      await page.getByText('Painted.').waitFor();
+      expect(await paintsOf(page)).toBe(1);
+      expect(asked).toHaveLength(claims);
+      const pauses = asked.slice(1).map((at, index) => at - (asked[index] ?? 0));
+      if (pauseMs) expect(Math.min(...pauses)).toBeGreaterThan(pauseMs - 50);
+      expect(await page.getByRole('alert').count()).toBe(0);
+    },
+  );
+
+  test('says why it cannot show what another browser did, and tries again', async () => {
+    script = [paints('teal'), 'Painted.'];
+    await page.route('**/claim', (route) => route.fulfill(problem(410, 'TIMEOUT')), { times: 1 });
+    await page.route(/\/api\/chat\/[^/]+$/, (route) => route.fulfill(limited), { times: 1 });
+    await say('Paint it.');
+    const words = 'The conversation could not be loaded. RATE_LIMITED of the test.';
+    await expect.poll(() => page.getByRole('alert').locator('p').textContent()).toBe(words);
+    await button('Try again').click();
+    await page.getByText('Painted.').waitFor();
+    expect(await paintOf(page)).toBe('teal');
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  test('goes on when one call is rejected and the page runs the other', async () => {
+    const agent = `${gateway.url}/v1/agents/page-studio`;
+    const headers = { authorization: `Bearer ${gateway.secretKey}`, 'content-type': 'application/json' };
+    const config = await readFile(join(FOLDER, 'agent.json'), 'utf8');
+    const put = async (body: string) =>
+      expect((await fetch(agent, { method: 'PUT', headers, body })).ok).toBe(true);
+    onTestFinished(() => put(config));
+    const { tools, ...rest } = JSON.parse(config);
+    const frame = {
+      name: 'frame_page',
+      description: 'Frames it.',
+
+      approval: 'always',
+    };
+    await put(JSON.stringify({ ...rest, tools: [...tools, frame] }));
+    const postcard = { name: 'send_postcard', args: { to: 'Ada', words: 'Hello' } };
+    script = [{ calls: [postcard, { name: 'frame_page' }] }, 'Not sent.'];
+    await say('Frame it and send a postcard.');
+    const call = (name: string) => page.locator('.call', { hasText: name });
+    await call('send_postcard').getByRole('button', { name: 'Reject' }).click();
+    await call('frame_page').getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('Not sent.').waitFor();
+    expect(await call('send_postcard').getAttribute('data-state')).toBe('output-denied');
+    expect(await call('frame_page').textContent()).toContain('this page has no frame_page');
+  });
+
+  test('runs where it is not served securely', async () => {
+    const insecure = 'http://192.0.2.1';
+    const tab = await context.newPage();
+    const failures: Error[] = [];
+    tab.on('pageerror', (error) => failures.push(error));
+    await tab.route(`${insecure}/**`, async (route) => {
+      const url = route.request().url().replace(`${insecure}/`, address);
+      await route.fulfill({ response: await route.fetch({ url }) });
+    });
+    await tab.goto(insecure);
+    expect(await tab.evaluate(() => isSecureContext)).toBe(false);
+    script = [paints('teal'), 'Painted.'];
+    await sayIn(tab, 'Paint it.');
+    await tab.getByText('Painted.').waitFor();
+    expect(await paintOf(tab)).toBe('teal');
+    expect(failures).toEqual([]);
+  });
+
+  test('runs where storage is blocked', async () => {
+    const tab = await context.newPage();
+    await tab.addInitScript(() => {
+      const get = () => {
+        throw new DOMException('blocked', 'SecurityError');
+      };
+      Object.defineProperty(window, 'localStorage', { get });
+    });
+    await tab.goto(address);
+    script = [paints('teal'), 'Painted.'];
+    await sayIn(tab, 'Paint it.');
+    await tab.getByText('Painted.').waitFor();
+    expect(await paintOf(tab)).toBe('teal');
+  });
+
+  test('runs a function in one of two tabs where there are no locks', async () => {
+    await context.addInitScript(() => Object.defineProperty(navigator, 'locks', { value: undefined }));
+    const joined = gate();
+    script = [{ ...paints('teal'), text: 'I paint.', hold: joined.promise }, 'Painted.'];
+    const first = await openAt(address);
+    await sayIn(first, 'Paint it.');
+    await first.getByText('I').first().waitFor();
+    const second = await openAt(first.url());
+    await second.locator('article.assistant').waitFor();
+    joined.resolve();
+    for (const tab of [first, second]) await tab.getByText('Painted.').waitFor();
+    expect([await paintOf(first), await paintOf(second)]).toEqual(['teal', '']);
+  });
+
   /** Results of the page are lost until they are let through. */
   const loseResults = async (): Promise<() => void> => {
     let areLost = true;
@@ -385,6 +532,18 @@ describe('the example with a model that follows a script', () => {
     await button('Try again').click();
     await page.getByText('Painted.').waitFor();
     expect(await paintOf(page)).toBe('');
+    expect(await page.locator('.call[data-state=output-available]').count()).toBe(1);
+  });
+
+  test('sends a lost decision again, and does not ask again', async () => {
+    script = [{ calls: [{ name: 'send_postcard', args: { to: 'Ada', words: 'Hello' } }] }, 'Sent.'];
+    const letThrough = await loseResults();
+    await say('Send a postcard.');
+    await button('Approve').click();
+    await button('Try again').waitFor();
+    letThrough();
+    await button('Try again').click();
+    await page.getByText('Sent.').waitFor();
     expect(await page.locator('.call[data-state=output-available]').count()).toBe(1);
   });
 

@@ -82,6 +82,32 @@ describe('registration', () => {
     refused({ executors: { get_time: async () => 1, other: async () => 2 } }, /executor for "other"/));
   test('an executor that is no function is refused', () =>
     refused({ executors: { get_time: 'x' as never } }, /not a function/));
+  test('a tool that nothing would execute is refused', () => {
+    refused({ executors: {} }, /"clock" has no executor for "get_time", expected `execute`/);
+    refused({ tools: [definition('get_time'), definition('bare')] }, /no executor for "bare", expected/);
+    const made = registry(plugin({ executors: {}, hooks: { onToolCall: () => 'noon' } }));
+    expect(made.hasExecutor('get_time')).toBe(false);
+  });
+  test('a plugin may get its executors in onRegister, and is read again after it', async () => {
+    const late = plugin({ executors: {}, hooks: { onRegister: () => {} } });
+    const made = registry(late);
+    expect(() => made.refresh('clock')).toThrow(/no executor for "get_time"/);
+    late.executors = { get_time: async () => 'noon' };
+    made.refresh('clock');
+    expect(await run(made, { toolName: 'get_time' })).toBe('noon');
+  });
+  test('a tool with `execute` and a timeout that is no number is refused', () => {
+    const tools = [{ ...definition('x'), timeout: '30s', execute: () => 1 }];
+    refused({ tools, executors: {} }, /"x" has `execute`, so its `timeout` is a number of milliseconds/);
+  });
+  test('a tool with an `execute` that is no function is refused', () => {
+    const tools = [{ ...definition('x'), execute: 'x' as never }];
+    refused({ tools, executors: {} }, /tool "x" has no `execute`, which must be a function/);
+  });
+  test('a tool with `execute` and without parameters is refused', () => {
+    const tools = [{ name: 'x', description: 'A tool.', execute: () => 1 } as never];
+    refused({ tools, executors: {} }, /\/0\/parameters: the input of a tool is an object/);
+  });
   test('a tool name of another plugin is refused, and the other keeps it', async () => {
     const made = registry(plugin());
     const second = plugin({ name: 'other', executors: { get_time: async () => 'midnight' } });
@@ -118,7 +144,8 @@ describe('removal', () => {
 
 describe('definitions', () => {
   test('all tools of all plugins, in order', () => {
-    const two = plugin({ name: 'two', tools: [definition('b'), definition('c')], executors: {} });
+    const executors = { b: async () => 1, c: async () => 2 };
+    const two = plugin({ name: 'two', tools: [definition('b'), definition('c')], executors });
     expect(
       registry(plugin(), two)
         .definitions()
@@ -128,7 +155,11 @@ describe('definitions', () => {
   test('none without plugins', () => expect(registry().definitions()).toEqual([]));
   test('they hold nothing but what the gateway takes', () => {
     const tool = { definition: definition('x'), timeoutMs: 5, execute: () => 1 };
-    expect(registry(plugin({ tools: [tool], executors: {} })).definitions()).toEqual([definition('x')]);
+    const inline = { ...definition('y'), timeout: 5, outputSchema: { type: 'string' }, execute: () => '1' };
+    expect(registry(plugin({ tools: [tool, inline], executors: {} })).definitions()).toEqual([
+      definition('x'),
+      { ...definition('y'), outputSchema: { type: 'string' } },
+    ]);
   });
 });
 
@@ -140,6 +171,22 @@ describe('execution', () => {
       'noon in UTC',
     );
     expect(execute).toHaveBeenCalledWith({ zone: 'UTC' }, context);
+  });
+  test('a tool may bring its executor, as `defineTool` takes it', async () => {
+    const tools = [{ ...definition('greet'), timeout: 500, execute: (args: object) => ({ greeted: args }) }];
+    const made = registry(plugin({ tools, executors: {} }));
+    expect([made.hasExecutor('greet'), made.timeoutOf('greet')]).toEqual([true, 500]);
+    expect(await run(made, { toolName: 'greet', args: { name: 'Ada' } })).toEqual({
+      greeted: { name: 'Ada' },
+    });
+  });
+  test('a tool that brings a Standard Schema is given valid arguments only', async () => {
+    const validate = (value: unknown) => ({ issues: [{ message: `${JSON.stringify(value)} is wrong` }] });
+    const input = { '~standard': { version: 1, vendor: 'test', validate } };
+    const tools = [{ ...definition('greet'), input, execute: () => 'never' } as never];
+    await expect(run(registry(plugin({ tools, executors: {} })), { toolName: 'greet' })).rejects.toThrow(
+      '{} is wrong',
+    );
   });
   test.each([
     { id: 'c', name: 'get_time', arguments: { zone: 'UTC' } },
@@ -163,7 +210,8 @@ describe('execution', () => {
     );
   });
   test('it is known which tools have an executor', () => {
-    const made = registry(plugin({ tools: [definition('get_time'), definition('bare')] }));
+    const hooks = { onToolCall: () => undefined };
+    const made = registry(plugin({ tools: [definition('get_time'), definition('bare')], hooks }));
     expect([made.hasExecutor('get_time'), made.hasExecutor('bare'), made.hasExecutor('x')]).toEqual([
       true,
       false,

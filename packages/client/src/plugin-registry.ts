@@ -1,9 +1,17 @@
 import type { ChatResult } from './chunk.js';
 import { safeValidateToolDefinitions } from './definition-rules.js';
 import { CODES, PluginError, ToolError } from './error.js';
-import type { ToolgatePlugin } from './plugin.js';
+import type { PluginTool, ToolgatePlugin } from './plugin.js';
 import { callHook, throwAll } from './plugin-hook.js';
-import type { ClientToolDefinition, RunnableTool, ToolCall, ToolContext, ToolExecutor } from './tool.js';
+import { defineTool } from './runnable.js';
+import type {
+  ClientToolDefinition,
+  RunnableTool,
+  SchemaTool,
+  ToolCall,
+  ToolContext,
+  ToolExecutor,
+} from './tool.js';
 import { isVersion, satisfies } from './version-range.js';
 import type { StartRun } from './wire.js';
 
@@ -38,6 +46,8 @@ export class PluginRegistry {
     }
     this.#refuseMissing(plugin);
     const tools = this.#toolsOf(plugin);
+    // `onRegister` may add executors; its tools are read again after it.
+    if (!plugin.hooks?.onRegister) this.#refuseUnexecuted(plugin, tools);
     this.#plugins.set(plugin.name, plugin);
     this.#own(tools);
     this.#log(`plugin ${plugin.name} ${plugin.version}: ${tools.length} tools`);
@@ -48,6 +58,7 @@ export class PluginRegistry {
     const plugin = this.#plugins.get(name);
     if (!plugin) return;
     const tools = this.#toolsOf(plugin);
+    this.#refuseUnexecuted(plugin, tools);
     const before = [...this.#tools.values()].filter(({ owner }) => owner === name);
     this.#disown(name);
     this.#own(tools);
@@ -180,8 +191,7 @@ export class PluginRegistry {
   #toolsOf(plugin: ToolgatePlugin): OwnedTool[] {
     const executors = new Map(Object.entries(plugin.executors ?? {}));
     const tools = (plugin.tools ?? []).map((tool): OwnedTool => {
-      const runnable: Partial<RunnableTool> & Pick<RunnableTool, 'definition'> =
-        'definition' in tool ? tool : { definition: tool };
+      const runnable = runnableOf(tool);
       const execute =
         (executors.get(runnable.definition.name) as ToolExecutor | undefined) ?? runnable.execute;
       executors.delete(runnable.definition.name);
@@ -227,6 +237,14 @@ export class PluginRegistry {
     }
   }
 
+  /** Throws if nothing would execute a tool: its calls would wait for their deadline. */
+  #refuseUnexecuted({ name, hooks }: ToolgatePlugin, tools: OwnedTool[]): void {
+    const bare = tools.filter(({ execute }) => !execute).map(({ definition }) => `"${definition.name}"`);
+    if (bare.length === 0 || hooks?.onToolCall) return;
+    const message = `the plugin "${name}" has no executor for ${bare.join(', ')}, expected \`execute\` of the tool, an entry in \`executors\`, or the hook \`onToolCall\``;
+    throw new PluginError(CODES.pluginInvalid, message);
+  }
+
   #refuseMalformed(plugin: ToolgatePlugin): void {
     const { name, version, engine } = plugin ?? {};
     const refuse = (message: string): never => {
@@ -256,4 +274,19 @@ export class PluginRegistry {
         throw new PluginError(CODES.pluginDependency, `${needs}, but ${other.version} is registered`);
     }
   }
+}
+
+/** A plugin's tool and its executor, if it has one: from `defineTool`, or an object as `defineTool` takes it. */
+function runnableOf(tool: PluginTool): Partial<RunnableTool> & Pick<RunnableTool, 'definition'> {
+  if ('definition' in tool) return tool;
+  const { execute } = tool as Partial<SchemaTool>;
+  if (execute === undefined) return { definition: tool };
+  // Without a schema it is rejected as a definition, with everything else that is wrong.
+  if (!('parameters' in tool || 'input' in tool)) return { definition: tool, execute };
+  if (typeof tool.timeout === 'string') {
+    const message = `tool "${tool.name}" has \`execute\`, so its \`timeout\` is a number of milliseconds, got "${tool.timeout}"`;
+    throw new PluginError(CODES.pluginInvalid, message);
+  }
+  const { outputSchema, ...rest } = tool as ClientToolDefinition & SchemaTool;
+  return defineTool(outputSchema ? { output: outputSchema, ...rest } : rest);
 }

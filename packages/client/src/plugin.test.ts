@@ -75,6 +75,7 @@ test('a number of milliseconds reaches the gateway with its unit', () => {
   const client = new ToolgateClient({ url: 'http://127.0.0.1:1', key: 'sk' });
   const tool = { description: 'Waits.', parameters: { type: 'object' }, timeout: 90_000 };
   const spelled = { ...tool, name: 'spelled', timeout: '2m' };
-  client.use({ name: 'waits', version: '1.0.0', tools: [{ ...tool, name: 'waits' }, spelled] });
+  const executors = { waits: () => 'over', spelled: () => 'over' };
+  client.use({ name: 'waits', version: '1.0.0', tools: [{ ...tool, name: 'waits' }, spelled], executors });
   expect(client.getClientToolDefinitions().map(({ timeout }) => timeout)).toEqual(['90000ms', '2m']);
 });

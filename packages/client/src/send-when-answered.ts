@@ -17,7 +17,7 @@ export interface AnswerableMessage {
 /**
  * A function for the AI SDK's `sendAutomaticallyWhen`, one for each chat: sends once everything is answered that the last
  * message asks, in whichever step, and each answer once. The SDK's own helpers look at the last step alone, and a question of
- * a child run stands in a step behind what the chat's own agent asks.
+ * a child run stands in a step behind what the chat's own agent asks; beside a rejected call they never send a result.
  */
 export function sendWhenAnswered(): (chat: { messages: readonly AnswerableMessage[] }) => boolean {
   const sent = new Set<string>();
@@ -30,7 +30,7 @@ export function sendWhenAnswered(): (chat: { messages: readonly AnswerableMessag
     const lastStep = parts.slice(parts.findLastIndex(({ type }) => type === 'step-start') + 1);
     // The agent has gone on with another step: it has all the answers.
     if (!lastStep.some(isAsked)) return false;
-    const fresh = asked.map(answerOf).filter((answer) => !sent.has(answer));
+    const fresh = asked.flatMap(answerOf).filter((answer) => !sent.has(answer));
     for (const answer of fresh) sent.add(answer);
     return fresh.length > 0;
   };
@@ -48,6 +48,9 @@ function isOpen({ state, providerExecuted }: AnswerablePart): boolean {
 }
 
 /** A client tool with an approval is answered twice: by the decision, then by its result. */
-function answerOf({ toolCallId, state }: AnswerablePart): string {
-  return `${toolCallId} ${state === 'approval-responded' ? 'decision' : 'result'}`;
+function answerOf({ toolCallId, state, providerExecuted }: AnswerablePart): string[] {
+  if (state === 'approval-responded') return [`${toolCallId} decision`];
+  // These two come from the gateway, which has the decision already.
+  if (providerExecuted === true || state === 'output-denied') return [];
+  return [`${toolCallId} result`];
 }

@@ -56,7 +56,7 @@ describe('a client and its plugins', () => {
     plugin.hooks = {
       onRegister: async () => {
         await slow.promise;
-        plugin.tools?.push(bare('late'));
+        plugin.tools?.push({ ...bare('late'), execute: () => 'there' });
       },
     };
     const chat = client.use(plugin).chat('hi');
@@ -352,6 +352,12 @@ describe('a chat', () => {
     const second = await client.chat({ space: first.spaceId, message: 'forget it' });
     expect(second.runId).toBe(first.runId);
     expect([first.text, second.text]).toEqual(['One moment.', 'Never mind then.']);
+  });
+
+  test("a plugin's tool that brings its executor is run", async () => {
+    const { client } = await world([{ calls: [{ name: 'inl' }] }, 'Done.']);
+    client.use({ name: 'p', version: '1.0.0', tools: [{ ...bare('inl'), execute: () => 'ran' }] });
+    expect((await client.chat('use inl')).toolResults[0]).toMatchObject({ result: 'ran', local: true });
   });
 
   test('with no executor, a plugin is asked through onToolCall', async () => {

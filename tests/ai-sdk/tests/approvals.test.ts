@@ -171,6 +171,44 @@ describe.each(sdksWithApprovals)('approvals in $dialect', (sdk) => {
     expect(client.posts).toBe(3);
   });
 
+  it('sends the result of one call beside the no to another, with sendWhenAnswered', async () => {
+    const agent = await scene.world.agent({
+      tools: [
+        { ...serverTool('pay', 'paid'), approval: 'always' },
+        { ...clientTool('erase'), approval: 'always' },
+      ],
+    });
+    scene.world.script({ calls: [{ name: 'pay' }, { name: 'erase' }] }, 'Erased, not paid.');
+    const client = scene.open(sdk, {
+      agent,
+      execute: { erase: () => 'gone' },
+      sendAutomaticallyWhen: sendWhenAnswered(),
+    });
+    await client.say('pay and erase');
+    await respond(client, 'pay', false);
+    await respond(client, 'erase', true);
+    expect(client.call('pay').state).toBe('output-denied');
+    expect(client.call('erase')).toMatchObject({ state: 'output-available', output: 'gone' });
+    expect(client.words).toEqual(['Erased, not paid.']);
+    expect(client.posts).toBe(3);
+  });
+
+  it.each([true, false])(
+    'does not ask again when the run ends with a call that was decided on (%s), with sendWhenAnswered',
+    async (approved) => {
+      const agent = await scene.world.agent({
+        tools: [{ ...serverTool('pay', 'paid'), approval: 'always' }],
+        loop: { maxSteps: 1 },
+      });
+      scene.world.script({ calls: [{ name: 'pay' }] }, 'Not asked.');
+      const client = scene.open(sdk, { agent, sendAutomaticallyWhen: sendWhenAnswered() });
+      await client.say('pay');
+      await respond(client, 'pay', approved);
+      expect(client.call('pay').state).toBe(approved ? 'output-available' : 'output-denied');
+      expect(client.posts).toBe(2);
+    },
+  );
+
   it('does not run a call that a person refuses, and says why', async () => {
     scene.world.script(asksForRefund, 'Not refunded.');
     const client = scene.open(sdk, { agent: await withRefund() });
