@@ -1,7 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { createVoiceFeedbackInjector, ToolgateClient, ToolOrchestrator } from '@toolgate/client';
+import {
+  ConflictError,
+  createVoiceFeedbackInjector,
+  ToolgateClient,
+  ToolOrchestrator,
+} from '@toolgate/client';
 import { type Gateway, startGateway } from '@toolgate/test-support';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
@@ -13,18 +18,27 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Runs the example, and gives what it says. */
-async function run(...words: string[]): Promise<string> {
+/** Runs the example while this is typed, and gives all that it prints, and its exit code. */
+async function start(words: string[], typed: string): Promise<{ text: string; code: number }> {
   const tutor = spawn(process.execPath, [fileURLToPath(new URL('start.js', import.meta.url)), ...words], {
     env: { ...process.env, TOOLGATE_URL: gateway.url, TOOLGATE_SECRET_KEY: gateway.secretKey },
-    stdio: ['ignore', 'pipe', 'inherit'],
   });
   let text = '';
-  tutor.stdout.on('data', (piece: Buffer) => {
-    text += piece;
-  });
+  for (const output of [tutor.stdout, tutor.stderr])
+    output.on('data', (piece: Buffer) => {
+      text += piece;
+    });
+  // One that has ended before it reads does not matter here.
+  tutor.stdin.on('error', () => {});
+  tutor.stdin.end(typed);
   const [code] = await once(tutor, 'close');
-  expect(code).toBe(0);
+  return { text, code };
+}
+
+/** Runs the example, and gives what it says. */
+async function run(...words: string[]): Promise<string> {
+  const { text, code } = await start(words, '');
+  expect(code, text).toBe(0);
   return text;
 }
 
@@ -43,15 +57,33 @@ test('a no ends it, and other words find nothing', async () => {
   expect(await run('buongiorno')).toContain('no tool for "buongiorno"');
 });
 
+test('an answer that is neither yes nor no is asked for again, and silence withdraws the call', async () => {
+  const { text: asked, code } = await start(['crea', 'la luce', 'forse'], 'boh\nsì\n');
+  expect(code, asked).toBe(0);
+  expect(asked.match(/Dimmi sì o no/g)).toHaveLength(2);
+  expect(asked).toContain('🔊 Foglio su la luce creato con 3 elementi');
+
+  const silent = await run('crea', 'la luce', 'forse');
+  expect(silent).toContain('🔊 Non sento niente, lascio stare.');
+  expect(silent).not.toContain('Va bene, niente foglio');
+  const { runs } = await client.runs.list({ agent: 'tutor', limit: 1 });
+  expect(runs[0]?.status).toBe('cancelled');
+});
+
+test('an empty topic is told, without a stack trace', async () => {
+  const { text, code } = await start(['crea', ' '], '');
+  expect(code).toBe(1);
+  expect(text).toBe('the topic is empty, expected one such as "la gravità"\n');
+});
+
 test('the registry, the orchestrator and the injector know the tool', async () => {
   const { registry } = client;
   expect(await registry.has('my_tool')).toBe(true);
   expect((await registry.getByTrigger('FOGLIO')).map(({ name }) => name)).toEqual(['my_tool']);
   expect((await registry.getByCategory('EDUCATIONAL')).length).toBe(1);
   expect((await registry.getByPermission('VOICE_OUTPUT')).length).toBe(1);
-  await expect(registry.register({ id: 'my_tool', description: 'Another.' })).rejects.toMatchObject({
-    status: 412,
-  });
+  const another = { id: 'my_tool', description: 'Another.' };
+  await expect(registry.register(another)).rejects.toThrow(ConflictError);
 
   const orchestrator = new ToolOrchestrator(client);
   expect(await orchestrator.getToolMetadata('my_tool')).toMatchObject({

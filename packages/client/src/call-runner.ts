@@ -138,13 +138,14 @@ export class CallRunner {
 
   async #execute(job: CallJob, signal: AbortSignal): Promise<ToolOutcome | 'lost' | 'declined'> {
     const { call } = job;
+    const { spaceId } = call;
     const context: ToolContext = {
       toolCallId: call.toolCallId,
       toolName: call.toolName,
       signal,
       progress: this.#progressOf(call, signal),
       ...(call.runId === undefined ? {} : { runId: call.runId }),
-      ...(call.spaceId === undefined ? {} : { spaceId: call.spaceId }),
+      ...(spaceId === undefined ? {} : { spaceId, sessionId: spaceId, conversationId: spaceId }),
     };
     const started = performance.now();
     const end = (outcome: { result?: unknown; error?: string }): void => {

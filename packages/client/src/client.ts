@@ -1,3 +1,4 @@
+import { CallerContexts } from './caller-contexts.js';
 import { Calls } from './calls.js';
 import { chat } from './chat.js';
 import type { ChatOptions, ChatResult, Chunk, ToolEnd } from './chunk.js';
@@ -135,9 +136,10 @@ export class ToolgateClient {
     this.gateway = new GatewayInfo(connection);
     this.usage = new ProjectUsage(connection);
     this.registry = new ToolRegistry(connection, this);
-    this.tools = new Tools(connection, this.clientId, (spaceId, serving) => {
+    const contexts = new CallerContexts();
+    this.tools = new Tools(connection, this.clientId, contexts, (spaceId, serving) => {
       const server = new ToolServer(
-        { ...this.#host(), runs: this.runs, spaces: this.spaces, clientId: this.clientId },
+        { ...this.#host(), contexts, runs: this.runs, spaces: this.spaces, clientId: this.clientId },
         spaceId,
         serving,
       );

@@ -93,6 +93,7 @@ describe('refusals', () => {
     [404, 'NOT_FOUND', NotFoundError],
     [409, 'CONFLICT', ConflictError],
     [410, 'SUPERSEDED', GoneError],
+    [412, 'CHANGED', ConflictError],
     [422, 'VALIDATION_FAILED', ValidationError],
     [429, 'RATE_LIMITED', RateLimitedError],
     [500, 'INTERNAL', UnavailableError],

@@ -48,7 +48,10 @@ export interface ErrorDetails {
 export class AccessError extends ToolgateError {}
 /** 404: it does not exist, or you may not know that it does. */
 export class NotFoundError extends ToolgateError {}
-/** 409: conflict. `problem.winner` is the winning receipt, or `problem.claim` the lease. */
+/**
+ * 409: conflict. `problem.winner` is the winning receipt, or `problem.claim` the lease. 412 (`CHANGED`): the stored state is not
+ * the expected one, such as an id that is taken.
+ */
 export class ConflictError extends ToolgateError {}
 /**
  * 410: too late. `code` is the reason: `TIMEOUT`, `CANCELLED`, `SUPERSEDED`, `DENIED`; `DELETED` for a run or space that was
@@ -134,6 +137,7 @@ function classFor(status: number): typeof ToolgateError {
     case 404:
       return NotFoundError;
     case 409:
+    case 412:
       return ConflictError;
     case 410:
       return GoneError;

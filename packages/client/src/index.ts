@@ -1,4 +1,5 @@
 export { CallEnded, type CallJob, CallRunner, type Fate } from './call-runner.js';
+export type { CallerContext } from './caller-contexts.js';
 export type { Calls } from './calls.js';
 export * from './chunk.js';
 export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from './client.js';
@@ -77,17 +78,19 @@ export {
   toolMessageOf,
 } from './tool-message.js';
 export {
+  type ExecutedCall,
   type ExecutionContext,
   type ToolBroadcaster,
   type ToolMetadata,
   ToolOrchestrator,
 } from './tool-orchestrator.js';
 export { type ToolPluginCheck, ToolPluginSchema } from './tool-plugin-schema.js';
-export { type RegisteredTool, ToolRegistry, type VoicePrompt } from './tool-registry.js';
+export { type RegisteredTool, type ToolPlugin, ToolRegistry, type VoicePrompt } from './tool-registry.js';
 export { createErrorResult, type ErrorResult, ToolErrorCode } from './tool-result.js';
 export { type ServeConnection, type ServeOptions, ToolServer } from './tool-server.js';
 export { Permission, ToolCategory } from './tool-vocabulary.js';
 export type {
+  CallToolOptions,
   ClaimOptions,
   ReleaseOptions,
   RunResult,

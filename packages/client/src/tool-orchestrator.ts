@@ -1,26 +1,22 @@
 import { callHandler } from './call-handler.js';
+import { type CallerContext, callerContext } from './caller-contexts.js';
 import type { ToolgateClient } from './client.js';
-import { freshKey } from './fresh-key.js';
 import type { CallOptions } from './resources.js';
 import { type ToolDataChannelMessage, ToolEventType, toolMessageOf } from './tool-message.js';
 import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
 import type { SharedTool, ToolCall } from './wire.js';
 
-/** Where a tool is executed, and for whom: the gateway knows the rest of the context itself. */
-export interface ExecutionContext extends CallOptions {
+/** Where a tool is executed, and what its handler is told. Of this, `sessionId` and `maestroId` are sent to the gateway. */
+export interface ExecutionContext extends CallOptions, CallerContext {
   /** The space of the conversation; its history, members and grants are those that count. */
   sessionId?: string;
-  /** The agent whose tools and grants count. */
-  maestroId?: string;
-  /** Tools that have given an output, for `validatePrerequisites`. */
-  activeTools?: readonly string[];
-  /** Taken for programs that have it, and not sent: the credentials say who calls, and the gateway knows the rest. */
-  userId?: unknown;
-  conversationHistory?: unknown;
-  userProfile?: unknown;
-  grantedPermissions?: unknown;
   /** How long to wait for the outcome, in seconds; 10 by default. */
   waitSeconds?: number;
+}
+
+/** A call of a tool, and the arguments that it was made with. */
+export interface ExecutedCall extends ToolCall {
+  arguments: Record<string, unknown>;
 }
 
 /** Is told of every step of a call, with the messages of the data channel: a function, or an object with `broadcast`. */
@@ -58,27 +54,30 @@ export class ToolOrchestrator {
     this.#broadcaster = broadcaster;
   }
 
-  /** Calls a tool. A call that waits for somebody, such as an approval, is returned as it stands. */
+  /**
+   * Calls a tool. A call that waits for somebody, such as an approval, is returned as it stands. A handler that this client
+   * serves is told the context.
+   */
   async execute(
     id: string,
     args: Record<string, unknown>,
     context: ExecutionContext = {},
-  ): Promise<ToolCall> {
+  ): Promise<ExecutedCall> {
     const { sessionId, maestroId, waitSeconds, signal } = context;
-    const options = signal === undefined ? {} : { signal };
+    const broadcaster = this.#broadcaster;
     const call = {
       arguments: args,
       ...(sessionId === undefined ? {} : { spaceId: sessionId }),
       ...(maestroId === undefined ? {} : { agent: maestroId }),
     };
-    const wait = waitSeconds === undefined ? {} : { waitSeconds };
-    const broadcaster = this.#broadcaster;
-    if (broadcaster === undefined) return this.#client.tools.call(id, call, { ...options, ...wait });
-    // Its run is needed before the outcome, so that each step is told when it happens.
-    const idempotencyKey = freshKey();
-    const begun = await this.#client.tools.call(id, call, { ...options, idempotencyKey, waitSeconds: 0 });
-    void this.#broadcastRun(begun.runId, broadcaster, signal);
-    return this.#client.tools.call(id, call, { ...options, ...wait, idempotencyKey });
+    const executed = await this.#client.tools.call(id, call, {
+      signal,
+      waitSeconds,
+      context: callerContext(context),
+      // Each step is told when it happens, not when the call has its outcome.
+      onBegun: broadcaster && (({ runId }) => void this.#broadcastRun(runId, broadcaster, signal)),
+    });
+    return { ...executed, arguments: args };
   }
 
   /**

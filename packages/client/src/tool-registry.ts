@@ -4,6 +4,7 @@ import { CODES, NotFoundError, ValidationError } from './error.js';
 import type { JsonSchema } from './json-schema.js';
 import type { CallOptions } from './resources.js';
 import type { StandardSchema } from './standard-schema.js';
+import type { ToolContext } from './tool.js';
 import type { ToolCategory } from './tool-vocabulary.js';
 import type { ClearedTools, SharedTool, SharedToolList } from './wire.js';
 
@@ -17,6 +18,9 @@ export type VoicePrompt =
       /** Said when a variable has no value, or one that the listener may not know. */
       fallback?: string;
     };
+
+// biome-ignore lint/suspicious/noExplicitAny: the shape of the arguments is known to whoever wrote the schema
+type Handler = (args: any, context: ToolContext) => unknown;
 
 /** A tool that agents use by its id. It runs on the client unless `executionType` says otherwise. */
 export interface RegisteredTool {
@@ -43,8 +47,17 @@ export interface RegisteredTool {
   approval?: unknown;
   executionType?: string;
   execution?: unknown;
+  /** Executes it on this client, when given to `tools.serve`; not sent. */
+  handler?: Handler;
+  /** A component for its result, for the page that shows it; not sent. */
+  uiComponent?: unknown;
   /** Any other member of a definition, such as `timeout` or `visibility`. */
   [member: string]: unknown;
+}
+
+/** A tool that is executed here: its definition for `ToolRegistry`, and its handler for `tools.serve`. */
+export interface ToolPlugin extends RegisteredTool {
+  handler: Handler;
 }
 
 /** Tools that the agents of a project share, kept by the gateway; needs a secret key. */

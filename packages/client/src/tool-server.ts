@@ -1,21 +1,22 @@
 import { pause, retryDelay } from './back-off.js';
 import { CallEnded, CallRunner } from './call-runner.js';
+import type { CallerContexts } from './caller-contexts.js';
 import type { ToolEnd } from './chunk.js';
 import type { Connection } from './connection.js';
 import { AbortedError } from './error.js';
 import { follow, isPassing } from './event-stream.js';
+import { isFinal } from './final-status.js';
 import { freshKey } from './fresh-key.js';
 import type { PluginRegistry } from './plugin-registry.js';
 import type { Runs, Spaces } from './resources.js';
 import type { ToolCall, ToolContext, ToolExecutor } from './tool.js';
 import { readToolCall } from './tool-call.js';
 import type { Tools } from './tools.js';
-import type { Event, Status } from './wire.js';
+import type { Event } from './wire.js';
 
 const CONCURRENCY = 16;
 /** Runs that are searched for open calls, newest first. */
 const RUNS_MAX = 100;
-const FINAL: ReadonlySet<Status> = new Set(['completed', 'failed', 'cancelled']);
 
 /** Options of `tools.serve`. */
 export interface ServeOptions {
@@ -46,6 +47,7 @@ export interface ServeHost {
   connection: Connection;
   registry: PluginRegistry;
   tools: Tools;
+  contexts: CallerContexts;
   runs: Runs;
   spaces: Spaces;
   clientId: string;
@@ -177,7 +179,7 @@ export class ToolServer {
     const options = { signal: this.#stop.signal };
     const { runs } = await this.#host.spaces.runs(this.#spaceId, { limit: RUNS_MAX }, options);
     for (const { id, status } of runs) {
-      if (FINAL.has(status)) continue;
+      if (isFinal(status)) continue;
       const { pending, spaceId } = await this.#host.runs.get(id, options);
       for (const { toolCallId, toolName, givenName, input, deadline } of pending.calls) {
         const named = { toolCallId, toolName, givenName };
@@ -265,8 +267,10 @@ export class ToolServer {
     const handler = this.#handlers.get(call.toolName);
     const { leaseSeconds } = this.#options;
     const timeoutMs = handler?.timeout ?? this.#host.registry.timeoutOf(call.toolName);
-    const execute = (given: ToolCall, context: ToolContext) =>
-      handler ? handler.execute(given.args, context) : this.#host.registry.execute(given, context);
+    const execute = async (given: ToolCall, context: ToolContext) => {
+      const known = { ...(await this.#host.contexts.of(given.toolName, given.toolCallId)), ...context };
+      return handler ? handler.execute(given.args, known) : this.#host.registry.execute(given, known);
+    };
     try {
       const fate = await this.#runner.run({
         call,

@@ -1,3 +1,4 @@
+import type { CallerContext } from './caller-contexts.js';
 import type { FromSchema, JsonSchema, ToolParameters } from './json-schema.js';
 import type { OutputOf, StandardSchema } from './standard-schema.js';
 
@@ -56,12 +57,19 @@ export interface ToolCallLike {
   deadline?: string;
 }
 
-/** The context of an execution. */
-export interface ToolContext {
+/**
+ * The context of an execution. Members of `CallerContext` are set only if the call was made by this client too, with
+ * `ToolOrchestrator.execute` or with the `context` of `tools.call`.
+ */
+export interface ToolContext extends CallerContext {
   toolCallId: string;
   toolName: string;
   runId?: string;
   spaceId?: string;
+  /** The same as `spaceId`. */
+  sessionId?: string;
+  /** The same as `spaceId`. */
+  conversationId?: string;
   /** Fires when the result is no longer wanted: timeout, cancellation, a new message, a lost lease. */
   signal: AbortSignal;
   /**
@@ -70,6 +78,9 @@ export interface ToolContext {
    */
   progress(value: unknown): Promise<void>;
 }
+
+/** The same as `ToolContext`, as programs with a registry of their own call it. */
+export type ToolExecutionContext = ToolContext;
 
 /** Executes a tool. The returned value is the result; a thrown error reaches the model as `{error}`. */
 export type ToolExecutor<Args = Record<string, unknown>, Result = unknown> = (

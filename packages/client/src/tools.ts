@@ -1,4 +1,7 @@
+import { callHandler } from './call-handler.js';
+import type { CallerContext, CallerContexts } from './caller-contexts.js';
 import type { Connection } from './connection.js';
+import { isFinal } from './final-status.js';
 import { freshKey } from './fresh-key.js';
 import type { CallOptions } from './resources.js';
 import type { ClientToolDefinition } from './tool.js';
@@ -59,15 +62,18 @@ export type ToolFormat = 'openai' | 'anthropic' | 'google';
 export class Tools {
   readonly #connection: Connection;
   readonly #holder: string;
+  readonly #contexts: CallerContexts;
   readonly #serve: (spaceId: string, options: ServeOptions) => ToolServer;
 
   constructor(
     connection: Connection,
     holder: string,
+    contexts: CallerContexts,
     serve: (spaceId: string, options: ServeOptions) => ToolServer,
   ) {
     this.#connection = connection;
     this.#holder = holder;
+    this.#contexts = contexts;
     this.#serve = serve;
   }
 
@@ -159,22 +165,26 @@ export class Tools {
    * longer, or waits for somebody, is returned as it stands. With the `idempotencyKey` of an earlier call that call is found
    * again, and waited for.
    */
-  call(
+  async call(
     name: string,
     call: CallTool = {},
-    {
-      waitSeconds = 10,
-      idempotencyKey = freshKey(),
-      ...options
-    }: CallOptions & { waitSeconds?: number; idempotencyKey?: string } = {},
+    { waitSeconds = 10, idempotencyKey = freshKey(), context, onBegun, ...options }: CallToolOptions = {},
   ): Promise<WireToolCall> {
-    return this.#connection.json(`/v1/tools/${encodeURIComponent(name)}/call`, {
-      ...options,
-      method: 'POST',
-      body: call,
-      headers: { prefer: `wait=${waitSeconds}`, 'idempotency-key': idempotencyKey },
-      safe: true,
-    });
+    const post = (seconds: number): Promise<WireToolCall> =>
+      this.#connection.json(`/v1/tools/${encodeURIComponent(name)}/call`, {
+        ...options,
+        method: 'POST',
+        body: call,
+        headers: { prefer: `wait=${seconds}`, 'idempotency-key': idempotencyKey },
+        safe: true,
+      });
+    if (context === undefined && onBegun === undefined) return post(waitSeconds);
+    // The id is needed before the outcome: a handler that executes the call asks for its context by it.
+    const begun = await this.#contexts.begin(name, () => post(0), context ?? {});
+    callHandler(onBegun && (() => onBegun(begun)));
+    const called = isFinal(begun.status) ? begun : await post(waitSeconds);
+    if (isFinal(called.status)) this.#contexts.forget(called.toolCallId);
+    return called;
   }
 
   /** How often a tool was called, how often that failed, and how long it took; needs a secret key. */
@@ -197,6 +207,18 @@ export class Tools {
     // All of these are safe to repeat: by the contract for results, or because they only read.
     return this.#connection.json(path, { ...options, method: 'POST', body, safe: true });
   }
+}
+
+/** Options of `call`. */
+export interface CallToolOptions extends CallOptions {
+  /** How long to wait for the outcome, in seconds; 10 by default. */
+  waitSeconds?: number;
+  /** Names the call: with the same key it is made once. */
+  idempotencyKey?: string;
+  /** Told to the handler, if this client executes the call. */
+  context?: CallerContext;
+  /** Called with the call's ids, before its outcome is waited for. */
+  onBegun?: (call: WireToolCall) => void;
 }
 
 /** Options of `claim`. */

@@ -1,7 +1,8 @@
 import type { ToolgateClient } from './client.js';
+import { isRecord } from './definition-rules.js';
 import type { CallOptions } from './resources.js';
 import { ToolRegistry } from './tool-registry.js';
-import type { ToolMatch } from './wire.js';
+import type { ToolCall, ToolMatch } from './wire.js';
 
 /** The texts that tools have said aloud; a thin surface over `client.tools`. */
 export class VoiceFeedbackInjector {
@@ -19,13 +20,18 @@ export class VoiceFeedbackInjector {
     return (await this.#client.tools.voice(id, { kind: 'prompt', context }, options)).text ?? undefined;
   }
 
-  /** What confirms a tool, with the result's values; `undefined` if nothing is said. */
+  /**
+   * What confirms a tool, with the values of a handler's result, or of a call as `ToolOrchestrator.execute` and `tools.call`
+   * return it. `undefined` if nothing is said, such as of a call that has no output and of `{ success: false }`.
+   */
   async injectConfirmation(
     id: string,
-    result: Record<string, unknown> = {},
+    result: object = {},
     options: CallOptions = {},
   ): Promise<string | undefined> {
-    const said = await this.#client.tools.voice(id, { kind: 'feedback', context: result }, options);
+    const context = valuesOf(result);
+    if (context === undefined) return undefined;
+    const said = await this.#client.tools.voice(id, { kind: 'feedback', context }, options);
     return said.text ?? undefined;
   }
 
@@ -39,6 +45,31 @@ export class VoiceFeedbackInjector {
     const context = topic === undefined ? {} : { context: { topic } };
     return this.#client.tools.match(text.slice(0, TEXT_CHARS_MAX), context, options);
   }
+}
+
+/** A call, with its arguments if they are known. */
+type ConfirmedCall = ToolCall & { arguments?: Record<string, unknown> };
+
+function isCall(result: object): result is ConfirmedCall {
+  return 'toolCallId' in result && 'runId' in result && 'status' in result;
+}
+
+/** The values of the variables; `undefined` if there is nothing to confirm. */
+function valuesOf(result: object): Record<string, unknown> | undefined {
+  if (!isCall(result)) return valuesOfOutput(result);
+  const { status, output, arguments: args } = result;
+  return status === 'completed' ? valuesOfOutput(output, args) : undefined;
+}
+
+/** As the gateway reads them: from the output, its `data`, and then the arguments. */
+function valuesOfOutput(
+  output: unknown,
+  args: Record<string, unknown> = {},
+): Record<string, unknown> | undefined {
+  if (!isRecord(output)) return args;
+  if (output.success === false) return undefined;
+  const { data } = output;
+  return isRecord(data) ? { ...output, data: { ...args, ...data } } : { ...args, ...output };
 }
 
 /** Longest utterance that the gateway takes. */
