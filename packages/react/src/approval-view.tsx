@@ -12,7 +12,8 @@ export interface ApprovalViewProps {
 type Mode = 'ask' | 'edit' | 'reject';
 
 /**
- * The form of an approval: approve, approve with an edited input, or reject with a reason. Escape goes back.
+ * The form of an approval: approve, approve with an edited input, or reject with a reason. Escape goes back. Who may not
+ * decide reads what is asked, without the buttons.
  */
 export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode {
   const title = useId();
@@ -41,13 +42,14 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
         </span>
       </p>
       {approval.voice && <p className="tg-muted">{approval.voice}</p>}
-      {mode !== 'edit' && <Input value={approval.input} />}
+      {mode !== 'edit' && <Input approval={approval} />}
       {error && (
         <p className="tg-approval-error" role="alert">
           {error}
         </p>
       )}
-      {mode === 'ask' && (
+      {!approval.mayDecide && <p className="tg-muted">Waits for somebody who may decide</p>}
+      {approval.mayDecide && mode === 'ask' && (
         <div className="tg-actions">
           <button
             type="button"
@@ -66,7 +68,7 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
               Approve once
             </button>
           )}
-          {approval.input !== undefined && (
+          {approval.editable && approval.input !== undefined && (
             <button type="button" disabled={isDeciding} onClick={() => setMode('edit')}>
               Edit
             </button>
@@ -91,9 +93,11 @@ export function ApprovalView({ approval, decide }: ApprovalViewProps): ReactNode
   );
 }
 
-function Input({ value }: { value: unknown }) {
-  if (value === undefined) return <p className="tg-muted">You may decide, but not see its input.</p>;
-  const fields = fieldsOf(value);
+function Input({ approval: { input, mayDecide } }: { approval: Approval }) {
+  if (input === undefined) {
+    return mayDecide ? <p className="tg-muted">You may decide, but not see its input.</p> : null;
+  }
+  const fields = fieldsOf(input);
   if (fields.length === 0) return null;
   return (
     <dl className="tg-fields">

@@ -185,6 +185,7 @@ export class ChatStore {
     // Another space may have been opened meanwhile; then the message goes there.
     if (!this.#space) {
       this.#space = spaceStore(this.client, id);
+      this.#space.isMadeHere = true;
       if (this.#listeners.size > 0) this.#follow();
       this.options.onSpaceChange?.(id);
     }

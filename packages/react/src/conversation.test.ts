@@ -203,6 +203,29 @@ describe('a conversation', () => {
     });
   });
 
+  test('keeps what this reader may do about an approval, everything unless the gateway says otherwise', () => {
+    const request = { type: 'tool-approval-request', approvalId: 'appr_1', expiresAt: DEADLINE, ...CALL };
+    const rights = (members: Record<string, unknown>) => {
+      const [approval] = openApprovals(told(story(...OPENING, { ...request, ...members, seq: 4e6 })));
+      return [approval?.mayDecide, approval?.editable];
+    };
+    expect(rights({})).toEqual([true, true]);
+    expect(rights({ mayDecide: true, editable: false })).toEqual([true, false]);
+    expect(rights({ mayDecide: false, editable: false })).toEqual([false, false]);
+  });
+
+  test('keeps the place where a call settled, whichever way', () => {
+    for (const type of ['tool-output-available', 'tool-output-error', 'tool-output-denied']) {
+      const events = story(
+        ...OPENING,
+        { type: 'tool-input-available', seq: 4e6, ...CALL, input: {} },
+        { type, seq: 5e6, ...CALL },
+        { type: 'step-start', seq: 6e6, step: 2 },
+      );
+      expect(callsOf(told(events))[0]?.endedSeq).toBe(5e6);
+    }
+  });
+
   test('keeps the work of child runs apart from what is said', () => {
     const events = story(
       ...OPENING,

@@ -94,6 +94,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
           runId: call.runId,
           toolName: call.name,
           state: 'requested',
+          ...rightsOf(event),
           expiresAt: event.expiresAt,
           ...('input' in event && { input: event.input }),
           ...(event.voice && { voice: event.voice.text }),
@@ -139,6 +140,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
         state: 'output-available',
         output: event.output,
         endedAt: event.time,
+        endedSeq: event.seq,
         log: event.log,
         warning: event.warning,
         voice: event.voice?.text,
@@ -147,6 +149,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
       return patchCall(conversation, event, () => ({
         state: 'output-error',
         endedAt: event.time,
+        endedSeq: event.seq,
         log: event.log,
         error: { code: event.code ?? 'EXECUTION_FAILED', message: event.errorText ?? 'the tool failed' },
       }));
@@ -154,6 +157,7 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
       return patchCall(conversation, event, () => ({
         state: 'output-denied',
         endedAt: event.time,
+        endedSeq: event.seq,
         error: { code: 'DENIED', message: event.reason ?? 'the call was rejected' },
       }));
     case 'run-status':
@@ -176,6 +180,14 @@ function take(conversation: Conversation, event: RunEvent): Conversation {
 function rememberOf(terms: unknown): Pick<Approval, 'remember'> {
   const { remember } = (terms ?? {}) as { remember?: unknown };
   return remember === 'first-in-space' || remember === 'until-revoked' ? { remember } : {};
+}
+
+/**
+ * What this reader may do about an approval. A gateway that does not tell lets everybody try, and refuses the
+ * decision.
+ */
+function rightsOf(event: Of<'tool-approval-request'>): Pick<Approval, 'mayDecide' | 'editable'> {
+  return { mayDecide: event.mayDecide !== false, editable: event.editable !== false };
 }
 
 /** An event with its run id; the empty string for events without a run. */

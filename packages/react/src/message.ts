@@ -20,6 +20,10 @@ export interface Approval {
   readonly runId: string;
   readonly toolName: string;
   readonly state: 'requested' | 'approved' | 'rejected' | 'expired';
+  /** Whether this user may decide; others see the approval too, and wait for somebody who may. */
+  readonly mayDecide: boolean;
+  /** Whether this user may approve with another input. */
+  readonly editable: boolean;
   /** The call's input; absent if redacted for this user. */
   readonly input?: unknown;
   readonly expiresAt: string;
@@ -86,6 +90,8 @@ export interface ToolCall {
   readonly startedAt?: string;
   /** When it settled. */
   readonly endedAt?: string;
+  /** `seq` of the event that settled it. */
+  readonly endedSeq?: number;
   /** What the tool's code has logged. */
   readonly log?: string;
   /** A warning that came with the output, such as that the tool is deprecated. */

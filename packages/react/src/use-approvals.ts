@@ -6,7 +6,7 @@ import { useSpace } from './use-space.js';
 
 /** The open approvals of a space, and the decisions on them. */
 export interface Approvals {
-  /** Oldest first. */
+  /** Oldest first; also those that somebody else has to decide on, whose `mayDecide` is false. */
   readonly approvals: readonly Approval[];
   /**
    * Approves a call; with `input`, that input replaces the model's. The gateway validates it again. `remember: false` makes a

@@ -1,7 +1,8 @@
-import { type DecisionWords, readDecision, type wire } from '@toolgate/client';
+import { type DecisionWords, readDecision, ToolgateError, type wire } from '@toolgate/client';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useToolgateContext } from './context.js';
 import type { Approval } from './message.js';
+import { spaceStore } from './space-store.js';
 import { browserSpeech, type SpeechPorts } from './speech.js';
 import { askedProposal, SpokenTexts } from './spoken-texts.js';
 import { useSpace } from './use-space.js';
@@ -46,7 +47,10 @@ export interface ToolVoice {
   /** The tools that these words may mean, best first. */
   readonly matches: readonly wire.ToolMatch[];
   readonly error: Error | undefined;
-  /** The proposal that was asked aloud and waits for a yes or a no. Others wait until it is decided. */
+  /**
+   * The proposal that was asked aloud and waits for a yes or a no. Others wait until it is decided; those that this user may
+   * not decide on are left out.
+   */
   readonly proposal: Approval | undefined;
   /** The last decision by voice. */
   readonly decision: { readonly approvalId: string; readonly approved: boolean } | undefined;
@@ -68,7 +72,8 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
   const { language, agent, context, speak = true, decide, decisionWords } = options;
   const speech = useMemo(() => options.speech ?? browserSpeech(), [options.speech]);
   const space = useSpace(spaceId);
-  const proposal = useMemo(() => askedProposal(space), [space]);
+  const [refused, setRefused] = useState<ReadonlySet<string>>(NONE);
+  const proposal = useMemo(() => askedProposal(space, refused), [space, refused]);
   const [found, setFound] = useState<Found>(NOTHING);
   const [isListening, setListening] = useState(false);
   const stopListening = useRef<(() => void) | undefined>(undefined);
@@ -76,9 +81,24 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
 
   // One memory per space: another one begins in silence.
   const spoken = useMemo(() => ({ spaceId, texts: new SpokenTexts() }), [spaceId]);
+  const [start, setStart] = useState<{ readonly of: typeof spoken; readonly seq: number }>();
+  const since = start?.of === spoken ? start.seq : undefined;
+  const hasFailed = space.connection === 'failed';
   useEffect(() => {
-    for (const text of spoken.texts.next(space)) if (speak) speech.speak?.(text, language);
-  }, [spoken, space, speak, speech, language]);
+    if (spaceId === undefined || since !== undefined || hasFailed) return;
+    const unmounted = new AbortController();
+    const { signal } = unmounted;
+    spaceStore(client, spaceId)
+      .tail(signal)
+      .then(
+        (seq) => !signal.aborted && setStart({ of: spoken, seq }),
+        (error: Error) => !signal.aborted && setFound((last) => ({ ...last, error })),
+      );
+    return () => unmounted.abort();
+  }, [client, spaceId, spoken, since, hasFailed]);
+  useEffect(() => {
+    for (const text of spoken.texts.next(space, proposal, since)) if (speak) speech.speak?.(text, language);
+  }, [spoken, space, proposal, since, speak, speech, language]);
 
   // What was said before must not overwrite what was said last.
   const begin = useCallback(() => {
@@ -121,6 +141,10 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
         keep({ ...NOTHING, text, decision });
         return { type: 'decision', ...decision };
       } catch (error) {
+        // It is for somebody else to decide: asking the same again would keep the next from being asked.
+        if (error instanceof ToolgateError && error.status === 403) {
+          setRefused((before) => new Set([...before, asked.id]));
+        }
         keep({ ...NOTHING, text, error: error as Error });
         throw error;
       }
@@ -180,4 +204,5 @@ interface Found {
   readonly decision: ToolVoice['decision'];
 }
 
+const NONE: ReadonlySet<string> = new Set();
 const NOTHING: Found = { text: undefined, matches: [], error: undefined, decision: undefined };

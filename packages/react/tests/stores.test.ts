@@ -63,6 +63,29 @@ describe('the stores, without React', () => {
     expect(after.messages[0]).toBe(before.messages[0]);
   });
 
+  test('a space tells where its past ends, also where the end was deleted, or is no event of a run', async () => {
+    const { id } = await client.spaces.create();
+    const fresh = () => new ToolgateClient({ url: world.gateway.url, key: world.gateway.secretKey });
+    const tail = () => spaceStore(fresh(), id).tail(new AbortController().signal);
+    const lastSeq = async () => (await client.spaces.events(id, { limit: 500 })).events.at(-1)?.seq ?? 0;
+    const run = async (text: string) => {
+      const { runId } = await client.spaces.post(id, text);
+      for await (const event of client.runs.subscribe(runId ?? '')) if (event.type === 'run-finish') break;
+      return runId ?? '';
+    };
+    expect(await tail()).toBe(0);
+    await run('one');
+    const second = await run('two');
+    const whole = await lastSeq();
+    expect(await tail()).toBe(whole);
+    await client.runs.delete(second);
+    expect(await lastSeq()).toBeLessThan(whole);
+    expect(await tail()).toBe(await lastSeq());
+    await client.spaces.post(id, { message: 'noted', respond: false });
+    expect(await lastSeq()).toBeGreaterThan(whole);
+    expect(await tail()).toBe(await lastSeq());
+  });
+
   test('a store outlives a gateway that is killed', async () => {
     const { id } = await client.spaces.create();
     const store = spaceStore(client, id);

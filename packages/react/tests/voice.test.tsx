@@ -2,6 +2,7 @@
 // @vitest-environment-options {"settings": {"fetch": {"disableSameOriginPolicy": true}}}
 
 import { cleanup, configure, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { ToolgateClient } from '@toolgate/client';
 import {
   type SpeechPorts,
   ToolgateChatProvider,
@@ -27,11 +28,18 @@ const SHEET = {
   voiceFeedback: '{amount} fogli creati',
 };
 
+/** Tools that run without a question and are confirmed aloud. */
+const QUICK = Array.from({ length: 10 }, (_, number) => ({
+  ...{ name: `quick_${number}`, description: 'Runs at once.', parameters: SHEET.parameters },
+  ...{ executionType: 'basic', execution: { static: 'done' }, approval: 'never' },
+  voiceFeedback: `Fatto ${number}`,
+}));
+
 let world: World;
 beforeAll(async () => {
   world = await startWorld();
   const model = { provider: 'openai', name: 'scripted', baseUrl: world.model.baseUrl, apiKey: 'none' };
-  await world.client.agents.put('tutor', { tools: [SHEET], model });
+  await world.client.agents.put('tutor', { tools: [SHEET, ...QUICK], model });
 }, 60_000);
 afterAll(() => world?.stop());
 afterEach(cleanup);
@@ -90,10 +98,10 @@ async function decisionsOf(spaceId: string, count: number): Promise<boolean[]> {
   return decisions;
 }
 
-function show(spaceId: string, options: ToolVoiceOptions) {
+function show(spaceId: string, options: ToolVoiceOptions, client = world.client) {
   return render(
     <StrictMode>
-      <ToolgateChatProvider client={world.client} agent="tutor">
+      <ToolgateChatProvider client={client} agent="tutor">
         <Desk spaceId={spaceId} options={options} />
       </ToolgateChatProvider>
     </StrictMode>,
@@ -115,6 +123,38 @@ test('proposals and completions of a space are said aloud, each once', async () 
   fireEvent.click(screen.getByRole('button', { name: 'Find' }));
   await screen.findByText(/my_tool by foglio/);
   expect(later).toEqual([]);
+});
+
+test('calls that run without a question are confirmed aloud, each once, and not after a reload', async () => {
+  const { id } = await world.client.spaces.create({ agent: 'tutor' });
+  /** A page that is loaded anew, once it knows where the past of the space ends. */
+  const page = async () => {
+    const said: string[] = [];
+    await new Promise<void>((resolve) => {
+      const watched: typeof fetch = async (url, init) => {
+        const answer = await fetch(url, init);
+        const isStream = new Headers(init?.headers).get('accept') === 'text/event-stream';
+        if (!isStream && String(url).includes(`${id}/events`)) resolve();
+        return answer;
+      };
+      const { url, secretKey: key } = world.gateway;
+      show(
+        id,
+        { speech: { speak: (text) => said.push(text) } },
+        new ToolgateClient({ url, key, fetch: watched }),
+      );
+    });
+    return said;
+  };
+  const run = (tools: typeof QUICK) => world.client.spaces.post(id, tools.map(({ name }) => name).join(' '));
+  const texts = QUICK.map(({ voiceFeedback }) => voiceFeedback);
+  const said = await page();
+  await run(QUICK);
+  await waitFor(() => expect(said.toSorted()).toEqual(texts));
+  cleanup();
+  const later = await page();
+  await run(QUICK.slice(3, 4));
+  await waitFor(() => expect(later).toEqual(['Fatto 3']));
 });
 
 test('typed words find the tool where there is no microphone', async () => {
