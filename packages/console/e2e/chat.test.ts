@@ -86,7 +86,7 @@ describe('the chat', () => {
     );
     await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
     // The page suggests it.
-    await page.getByText('kill -9 $(pgrep -x toolgate)').waitFor();
+    await page.getByText('kill -9 "$(cat toolgate-data/pid)"').waitFor();
     await world.gateway.kill();
     await page.getByText('The gateway cannot be reached').waitFor();
     await page.getByText('“Kept words.”').waitFor();

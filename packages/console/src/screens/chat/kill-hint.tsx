@@ -5,7 +5,8 @@ import { CopyButton } from '../../ui/copy-button.tsx';
 import styles from './kill-hint.module.css';
 
 const KEY = 'toolgate.kill-hint';
-const COMMAND = 'kill -9 $(pgrep -x toolgate)';
+/** By its process id, because other processes may have the same name. `make run` keeps its data in `toolgate-data`. */
+const COMMAND = 'kill -9 "$(cat toolgate-data/pid)"';
 
 /**
  * Suggests to end the gateway while a call waits, so that a newcomer sees that nothing is lost. Only where the

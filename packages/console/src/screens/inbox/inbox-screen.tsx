@@ -81,6 +81,9 @@ export default function InboxScreen() {
               </Item>
             ),
           )}
+          {inbox.data.more && (
+            <p className={styles.more}>More are waiting. They appear here as these are answered.</p>
+          )}
         </div>
       )}
     </Page>
