@@ -14,7 +14,7 @@ use toolgate_kernel::id::SpaceId;
 use crate::routes::spaces::SpaceBody;
 use crate::snapshot::RunBody;
 
-/// Most open runs of each status that a snapshot shows.
+/// Most open runs that a snapshot shows, the newest of them.
 const RUNS_MAX: usize = 16;
 
 /// Refuses a cursor that has missed events which were deleted, or that is ahead of the log, with a snapshot to start from. A
