@@ -289,5 +289,10 @@ pub fn wrong_kind(at: &At<'_>, wanted: &str, value: &RawValue) -> Problem {
             text.chars().take(QUOTED_CHARS_MAX).collect::<String>()
         ),
     };
-    at.problem(format!("must be {wanted}, got {got}"))
+    // Without a pointer the words stand alone.
+    let subject = match at {
+        At::Root => "the body ",
+        At::Member(..) | At::Item(..) => "",
+    };
+    at.problem(format!("{subject}must be {wanted}, got {got}"))
 }
