@@ -2,9 +2,13 @@
 //! worked off in small writes, each of which has no effect when it is repeated, and removed with the last of them. A request
 //! does so at once; what it leaves behind when its process dies is finished by whichever node finds the record due.
 
+mod again;
+mod archive;
+mod deliveries;
 mod entity;
 mod expired;
 mod export;
+mod files;
 mod space;
 mod tree;
 
@@ -26,6 +30,7 @@ use crate::records::{Change, Expected, Listing, NewRecord, Owner, Record, Record
 use crate::retention::RetentionRules;
 use crate::store::{Deleted, EntityRecord, RunRecord, SpaceRecord, StoreError, Trim, TrimLimit};
 use crate::workspace::{Workspace, WorkspaceLimits};
+use tree::Tree;
 
 const KIND: &str = "deletion";
 /// How long whoever works on a deletion keeps others from it without a sign of life.
@@ -98,6 +103,9 @@ enum What {
     Entity {
         /// The person.
         entity: EntityId,
+        /// Its subject, by which a repeated request finds the deletion. None in one of an earlier version.
+        #[serde(default)]
+        subject: Option<String>,
         /// How far the logs of the project were looked through.
         #[serde(default)]
         looked: Option<(SpaceId, Seq)>,
@@ -116,6 +124,12 @@ struct Plan {
     /// What was removed so far.
     #[serde(default)]
     removed: Removed,
+    /// Space of a person that is being deleted.
+    #[serde(default, rename = "spaceBegun", skip_serializing_if = "Option::is_none")]
+    space_begun: Option<SpaceId>,
+    /// Run tree of a space or a person that is being deleted.
+    #[serde(default, rename = "treeBegun", skip_serializing_if = "Option::is_none")]
+    tree_begun: Option<Tree>,
 }
 
 /// A deletion that is worked on here, while others leave it alone.
@@ -169,6 +183,7 @@ impl Deletions {
     pub async fn delete_entity(&self, entity: &EntityRecord) -> Result<Removed, DeletionError> {
         let what = What::Entity {
             entity: entity.id,
+            subject: Some(entity.subject.clone()),
             looked: None,
         };
         self.delete(entity.project, format!("entity {}", entity.id), what)
@@ -252,6 +267,8 @@ impl Deletions {
             what,
             node: self.engine.inner.settings.node,
             removed: Removed::new(),
+            space_begun: None,
+            tree_begun: None,
         };
         let mut held = Held {
             project,
@@ -264,16 +281,22 @@ impl Deletions {
             Ok(()) => {}
             Err(StoreError::Conflict) => {
                 let left = self.records.record(record_set(project), &held.id).await?;
-                let is_due = |record: &Record| record.due.is_some_and(|due| due <= held.touched);
-                let left = left.filter(is_due).ok_or(DeletionError::UnderWay)?;
-                held = self
-                    .take_up(project, left)
-                    .await?
-                    .ok_or(DeletionError::UnderWay)?;
+                let left = left.ok_or(DeletionError::UnderWay)?;
+                held = self.take_over(project, left).await?;
             }
             Err(error) => return Err(error.into()),
         }
         self.carry_out(held).await
+    }
+
+    /// Takes a deletion that somebody has left behind; `UnderWay` when it is worked on.
+    async fn take_over(&self, project: ProjectId, record: Record) -> Result<Held, DeletionError> {
+        let now = self.engine.inner.clock.now();
+        if record.due.is_none_or(|due| due > now) {
+            return Err(DeletionError::UnderWay);
+        }
+        let taken = self.take_up(project, record).await?;
+        taken.ok_or(DeletionError::UnderWay)
     }
 
     /// Takes a deletion that nobody works on; none when another node was first, or this version cannot read it.
@@ -341,22 +364,30 @@ impl Deletions {
 
     /// Works it off to the end.
     async fn carry_out(&self, mut held: Held) -> Result<Removed, DeletionError> {
+        if let Some(tree) = held.plan.tree_begun.clone() {
+            self.erase_with_deliveries(&mut held, &tree).await?;
+            held.plan.tree_begun = None;
+        }
         let label = match held.plan.what.clone() {
             What::Tree { root, space, below } => {
-                self.erase_tree(&mut held, root, space, &below).await?;
-                "run"
+                let tree = Tree { root, space, below };
+                self.erase_with_deliveries(&mut held, &tree).await?;
+                Some("run")
             }
             What::Space { space } => {
                 self.erase_space(&mut held, space).await?;
-                "space"
+                Some("space")
             }
-            What::Entity { entity, looked } => {
+            What::Entity { entity, looked, .. } => {
                 self.erase_entity(&mut held, entity, looked).await?;
-                "entity"
+                Some("entity")
             }
             What::Expired(batch) => {
-                self.erase_expired(&mut held, *batch).await?;
-                "expired"
+                let erased = self.erase_expired(&mut held, *batch).await;
+                if matches!(&erased, Err(error) if !matches!(error, DeletionError::UnderWay)) {
+                    metrics::counter!("toolgate_retention_failures_total").increment(1);
+                }
+                erased?.then_some("expired")
             }
         };
         let done = Expected {
@@ -367,8 +398,10 @@ impl Deletions {
         let (set, now) = (record_set(held.project), self.engine.inner.clock.now());
         // Whoever has taken it over meanwhile finds nothing to do.
         unless_taken(self.records.change_records(set, vec![done], changes, now).await)?;
-        metrics::counter!("toolgate_deletions_total", "what" => label).increment(1);
-        self.reclaim().await?;
+        if let Some(label) = label {
+            metrics::counter!("toolgate_deletions_total", "what" => label).increment(1);
+            self.reclaim().await?;
+        }
         Ok(held.plan.removed)
     }
 
@@ -388,6 +421,11 @@ impl Deletions {
         if now.since(held.touched) < TOUCHED_EVERY {
             return Ok(());
         }
+        self.note(held).await
+    }
+
+    /// Stores how far it is; `UnderWay` when another node has taken it over.
+    async fn note(&self, held: &mut Held) -> Result<(), DeletionError> {
         let version = held.version;
         match self.store_plan(held, Some(version)).await {
             Err(StoreError::Conflict) => Err(DeletionError::UnderWay),

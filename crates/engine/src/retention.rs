@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::time::Time;
@@ -29,7 +30,7 @@ const CONSUMPTION_AT_ONCE: usize = 500;
 const NODES_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a project keeps what has ended; none for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rules {
     /// Run trees, from the end of their last run: rows, events, outputs that were kept as files.
     pub runs: Option<Duration>,

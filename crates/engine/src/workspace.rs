@@ -3,6 +3,7 @@
 mod mime;
 mod name;
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -562,7 +563,7 @@ fn record_set(place: Place) -> RecordSet {
 }
 
 /// Id prefix of a file's earlier versions.
-fn earlier_of(name: &FileName) -> String {
+pub(crate) fn earlier_of(name: impl Display) -> String {
     format!("{EARLIER}{name}\u{1}")
 }
 

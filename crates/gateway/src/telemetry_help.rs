@@ -61,6 +61,10 @@ pub fn describe() {
         "Bytes of events deleted because their project keeps them no longer."
     );
     describe_counter!(
+        "toolgate_retention_failures_total",
+        "Batches of old data that were not archived or deleted to the end; they are tried again."
+    );
+    describe_counter!(
         "toolgate_retention_usage_rows_total",
         "Rows of tool figures deleted because their project keeps them no longer."
     );

@@ -313,6 +313,7 @@ pass_on! {
     fn log_rewrites(&self, space: SpaceId) -> u64;
     fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> bool;
     fn ended_trees(&self, project: ProjectId, before: Time, limit: usize) -> Vec<RunRecord>;
+    fn run_bytes(&self, run: RunId) -> u64;
     fn remove_runs(&self, project: ProjectId, runs: Vec<RunId>, now: Time) -> ();
     fn remove_space(&self, project: ProjectId, space: SpaceId, now: Time) -> ();
     fn trim_log(&self, trim: Trim, limit: TrimLimit) -> Trimmed;

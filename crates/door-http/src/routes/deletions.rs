@@ -95,7 +95,16 @@ pub(crate) async fn entity(
     Backend(project): Backend,
     At(named): At<String>,
 ) -> Result<Answer<Report>, Refusal> {
-    let record = door.access.entity_record(project, subject(&named)?).await?;
+    let subject = subject(&named)?;
+    let record = match door.access.entity_record(project, subject).await {
+        Ok(record) => record,
+        Err(missing @ AccessError::NotFound(_)) => {
+            let again = resources.deletions.delete_entity_again(project, subject).await;
+            let removed = again.map_err(refusal)?.ok_or(missing)?;
+            return Ok(Report::of(removed));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let removed = resources.deletions.delete_entity(&record).await;
     removed.map(Report::of).map_err(refusal)
 }
@@ -133,19 +142,20 @@ pub(crate) async fn export(
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-/// The answer for something that is not there: an empty report when it was deleted, as for the first request.
+/// The answer for something that is not there: an empty report when it was deleted before, 409 while the rest of it is
+/// being deleted.
 async fn deleted_before(
     resources: &Resources,
     project: ProjectId,
     deleted: Deleted,
     missing: AccessError,
 ) -> Result<Answer<Report>, Refusal> {
-    match missing {
-        AccessError::NotFound(_) if resources.deletions.was_deleted(project, deleted).await? => {
-            Ok(Report::of(Removed::new()))
-        }
-        missing => Err(missing.into()),
+    if !matches!(missing, AccessError::NotFound(_)) {
+        return Err(missing.into());
     }
+    let again = resources.deletions.delete_again(project, deleted).await;
+    let removed = again.map_err(refusal)?.ok_or(missing)?;
+    Ok(Report::of(removed))
 }
 
 /// 410 when somebody comes back with a cursor to a run or space of the project that was deleted.

@@ -54,6 +54,9 @@ impl Deletions {
 
     /// Deletes spaces that only this person is a member of, and takes the person out of the others.
     async fn leave_spaces(&self, held: &mut Held, entity: EntityId) -> Result<(), DeletionError> {
+        if let Some(space) = held.plan.space_begun {
+            self.erase_space(held, space).await?;
+        }
         loop {
             let store = &self.engine.inner.store;
             let spaces = store.spaces(held.project, Some(entity), None, PORTION).await?;
@@ -62,7 +65,13 @@ impl Deletions {
             }
             for space in spaces {
                 match space.members == [entity] {
-                    true => self.erase_space(held, space.id).await?,
+                    true => {
+                        // Noted first: once its row is gone, nothing would find the rest of it after a crash.
+                        held.plan.space_begun = Some(space.id);
+                        self.note(held).await?;
+                        self.erase_space(held, space.id).await?;
+                        held.plan.space_begun = None;
+                    }
                     false => {
                         self.engine.remove_member(space.id, entity).await?;
                         held.plan.count("memberships", 1);
@@ -157,10 +166,9 @@ impl Deletions {
                 Some(next) => after = next,
                 None => return Ok(()),
             }
-            held.plan.what = What::Entity {
-                entity,
-                looked: Some((after.space, after.seq)),
-            };
+            if let What::Entity { looked, .. } = &mut held.plan.what {
+                *looked = Some((after.space, after.seq));
+            }
             self.touch(held).await?;
         }
     }

@@ -2,23 +2,23 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use toolgate_kernel::event::{Entry, Seq};
-use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{ProjectId, SpaceId};
 use toolgate_kernel::time::Time;
 
-use super::tree::store_error;
-use super::{DeletionError, Deletions, Held, PORTION, What};
+use super::archive::{LOOSE_PAGE, LOOSE_START};
+use super::deliveries::deliveries;
+use super::files::files_of;
+use super::tree::{Tree, store_error};
+use super::{DeletionError, Deletions, Held, PORTION, What, unless_taken};
 use crate::outbox;
-use crate::records::{Change, Listing, Owner, RecordSet};
-use crate::retention::{ArchiveObject, Rules, before};
+use crate::records::{Change, Expected, Listing, Owner, Record};
+use crate::retention::{Rules, before};
 use crate::revocation::Revoked;
-use crate::store::{LogRange, Pages, RunRecord, StoreError, Trim};
-use crate::workspace::{FILE, FileName, Only, Place, WorkspaceError};
+use crate::store::{RunRecord, StoreError, Trim};
+use crate::workspace::{FILE, FileName, Only, Place, WorkspaceError, outputs_of};
 
 /// Id of the deletion of a project's old data: there is one batch at a time.
 const ID: &str = "retention";
@@ -28,10 +28,6 @@ const TREES_MAX: usize = 50;
 const BATCH_BYTES: u64 = 8 << 20;
 /// Spaces that are looked at for entries of no run with one batch.
 const SPACES_LOOKED: usize = 5_000;
-/// Entries of no run that are read at once.
-const LOOSE_PAGE: usize = 50;
-/// Before every entry of no run.
-const LOOSE_START: (Time, Seq) = (Time(i64::MIN), Seq(0));
 
 /// How far the spaces of each project were looked at for entries of no run, on this node.
 #[derive(Default)]
@@ -54,24 +50,25 @@ impl LooseLooked {
     }
 }
 
-/// A run tree of a batch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tree {
-    root: RunId,
-    space: SpaceId,
-    below: Vec<(RunId, SpaceId)>,
-}
-
 /// What a batch deletes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
-    trees: Vec<Tree>,
+    pub(super) trees: Vec<Tree>,
     files: Vec<(SpaceId, String)>,
+    /// The version of each file. None in a batch of an earlier version, whose files stay until they are planned again.
+    #[serde(default)]
+    file_versions: Vec<u64>,
     deliveries: Vec<String>,
+    /// The version of each delivery, as of files.
+    #[serde(default)]
+    delivery_versions: Vec<u64>,
     /// Spaces with entries of no run: those that were stored before a time go. None in a batch of an earlier version.
     #[serde(default)]
-    loose: Vec<(SpaceId, Time)>,
+    pub(super) loose: Vec<(SpaceId, Time)>,
     before: Time,
+    /// The rules that it was planned by. None in a batch of an earlier version.
+    #[serde(default)]
+    rules: Option<Rules>,
     /// The object that has it all before anything is deleted; none when the project archives nothing.
     object: Option<String>,
     /// SHA-256 of the object, once it is stored.
@@ -81,6 +78,35 @@ pub(super) struct Batch {
 impl Batch {
     fn is_empty(&self) -> bool {
         self.trees.is_empty() && self.files.is_empty() && self.deliveries.is_empty() && self.loose.is_empty()
+    }
+    /// Files with the versions that are deleted: one that has another version by then stays.
+    pub(super) fn files(&self) -> impl Iterator<Item = (SpaceId, &str, u64)> {
+        let versions = self.file_versions.iter();
+        let files = self.files.iter().zip(versions);
+        files.map(|((space, path), version)| (*space, path.as_str(), *version))
+    }
+    /// Deliveries with the versions that are deleted, as of files.
+    pub(super) fn deliveries(&self) -> impl Iterator<Item = (&str, u64)> {
+        let versions = self.delivery_versions.iter();
+        let deliveries = self.deliveries.iter().zip(versions);
+        deliveries.map(|(id, version)| (id.as_str(), *version))
+    }
+    fn is_waiting(&self) -> bool {
+        self.object.is_some() && self.archived.is_none()
+    }
+    /// Whether rules delete all of it, no matter how much time has passed since it was planned.
+    fn is_due_by(&self, rules: Rules) -> bool {
+        let Some(planned) = self.rules else {
+            return false;
+        };
+        let is_due = |planned: Option<Duration>, kept: Option<Duration>| {
+            let both = planned.zip(kept);
+            both.is_some_and(|(planned, kept)| kept <= planned)
+        };
+        let has_runs = !(self.trees.is_empty() && self.loose.is_empty());
+        (!has_runs || is_due(planned.runs, rules.runs))
+            && (self.files.is_empty() || is_due(planned.files, rules.files))
+            && (self.deliveries.is_empty() || is_due(planned.deliveries, rules.deliveries))
     }
 }
 
@@ -102,7 +128,9 @@ impl Deletions {
         let count = |kind: &str| removed.get(kind).copied().unwrap_or_default();
         metrics::counter!("toolgate_retention_runs_total").increment(count("runs"));
         metrics::counter!("toolgate_retention_bytes_total").increment(count("bytes"));
-        tracing::info!(%project, ?removed, "deleted what is older than the project keeps");
+        if !removed.is_empty() {
+            tracing::info!(%project, ?removed, "deleted what is older than the project keeps");
+        }
         Ok(true)
     }
 
@@ -110,9 +138,12 @@ impl Deletions {
         let mut batch = Batch {
             trees: Vec::new(),
             files: Vec::new(),
+            file_versions: Vec::new(),
             deliveries: Vec::new(),
+            delivery_versions: Vec::new(),
             loose: Vec::new(),
             before: rules.runs.map_or(Time(i64::MIN), |kept| before(now, kept)),
+            rules: Some(rules),
             object: None,
             archived: None,
         };
@@ -132,8 +163,11 @@ impl Deletions {
                 ..Listing::default()
             };
             let found = self.records.list_records(deliveries(project), listing).await?;
-            let is_old = |record: &crate::records::Record| record.due.is_none() && record.created < oldest;
-            batch.deliveries = found.into_iter().filter(is_old).map(|record| record.id).collect();
+            let is_old = |record: &Record| record.due.is_none() && record.created < oldest;
+            for record in found.into_iter().filter(is_old) {
+                batch.delivery_versions.push(record.version);
+                batch.deliveries.push(record.id);
+            }
         }
         if self.rules.archive(project).await?.is_some() {
             batch.object = Some(object_name(project, &batch));
@@ -154,18 +188,34 @@ impl Deletions {
             }
             let below = self.runs_below(&top).await?;
             for run in std::iter::once(&top).chain(&below) {
-                let mut pages = Pages::of_run(run.id, LogRange::default());
-                while let Some(page) = pages.next(&**store).await? {
-                    *bytes += page.bytes as u64;
-                }
+                *bytes += store.run_bytes(run.id).await?;
             }
-            batch.trees.push(Tree {
-                root: top.id,
-                space: top.space,
-                below: below.iter().map(|run| (run.id, run.space)).collect(),
-            });
+            *bytes += self.output_bytes(&top).await?;
+            for run in &below {
+                let place = Place {
+                    project,
+                    space: run.space,
+                };
+                *bytes += self.records.records_size(files_of(place)).await?.1;
+            }
+            batch.trees.push(Tree::of(&top, &below));
         }
         Ok(())
+    }
+
+    /// Bytes of a run's outputs that were kept as files of its space.
+    async fn output_bytes(&self, run: &RunRecord) -> Result<u64, StoreError> {
+        let place = Place {
+            project: run.project,
+            space: run.space,
+        };
+        let listing = Listing {
+            prefix: outputs_of(run.id),
+            after: None,
+            limit: usize::MAX,
+        };
+        let outputs = self.workspace.list(place, listing).await.map_err(store_error)?;
+        Ok(outputs.iter().map(|file| file.bytes).sum())
     }
 
     /// Adds entries of no run: those of the batch's own spaces, and of some spaces more, each time of others.
@@ -247,8 +297,9 @@ impl Deletions {
                     if *bytes >= BATCH_BYTES || batch.files.len() >= PORTION {
                         return Ok(());
                     }
-                    *bytes += file.bytes;
+                    *bytes += file.bytes + self.earlier_bytes(place, &file.path).await?;
                     batch.files.push((space, file.path.clone()));
+                    batch.file_versions.push(file.version);
                 }
                 if files.len() < PORTION {
                     break;
@@ -259,13 +310,19 @@ impl Deletions {
         Ok(())
     }
 
-    /// Archives the batch unless that was done, notes it, and only then deletes.
-    pub(super) async fn erase_expired(&self, held: &mut Held, mut batch: Batch) -> Result<(), DeletionError> {
-        if let Some(name) = batch.object.clone().filter(|_| batch.archived.is_none()) {
+    /// Archives the batch unless that was done, notes it, and only then deletes. False when nothing was deleted, because the
+    /// batch waited for its archive and the operator has changed the rules or the archive since: it is planned anew.
+    pub(super) async fn erase_expired(
+        &self,
+        held: &mut Held,
+        mut batch: Batch,
+    ) -> Result<bool, DeletionError> {
+        if let Some(name) = batch.object.clone().filter(|_| batch.is_waiting()) {
             let archive = self.rules.archive(held.project).await?;
-            let Some(archive) = archive else {
-                let why = format!("{name} is to be archived, and the project has no archive any more");
-                return Err(StoreError::Unavailable(why).into());
+            let is_due = batch.is_due_by(self.rules.rules(held.project).await?);
+            let Some(archive) = archive.filter(|_| is_due) else {
+                tracing::info!(project = %held.project, object = name, "what was to be archived is planned anew");
+                return Ok(false);
             };
             let mut object = archive.begin(&name);
             self.write_batch(held, &batch, &mut *object).await?;
@@ -275,32 +332,32 @@ impl Deletions {
             tracing::info!(project = %held.project, object = name, hash = stored.hash, bytes = stored.bytes, "archived");
             batch.archived = Some(stored.hash);
             held.plan.what = What::Expired(Box::new(batch.clone()));
-            let version = held.version;
-            match self.store_plan(held, Some(version)).await {
-                Err(StoreError::Conflict) => return Err(DeletionError::UnderWay),
-                noted => noted?,
-            }
+            self.note(held).await?;
         }
         for tree in &batch.trees {
-            self.erase_tree(held, tree.root, tree.space, &tree.below).await?;
+            self.erase_tree(held, tree).await?;
         }
         for (space, before) in &batch.loose {
             self.trim(held, Trim::Loose(*space, *before)).await?;
             self.engine.inner.revoke(Revoked::Words(*space));
         }
-        for (space, path) in &batch.files {
-            self.delete_file(held, *space, path).await?;
+        for (space, path, version) in batch.files() {
+            self.delete_file(held, space, path, version).await?;
         }
-        if !batch.deliveries.is_empty() {
-            let changes = batch.deliveries.iter().cloned().map(Change::Remove).collect();
-            let (set, now) = (deliveries(held.project), self.engine.inner.clock.now());
-            self.records.change_records(set, Vec::new(), changes, now).await?;
-            held.plan.count(outbox::KIND, batch.deliveries.len() as u64);
+        for (id, version) in batch.deliveries() {
+            self.remove_delivery(held, id, version).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    async fn delete_file(&self, held: &mut Held, space: SpaceId, path: &str) -> Result<(), DeletionError> {
+    /// Deletes a file, unless it has changed since it was planned.
+    async fn delete_file(
+        &self,
+        held: &mut Held,
+        space: SpaceId,
+        path: &str,
+        version: u64,
+    ) -> Result<(), DeletionError> {
         let Ok(name) = path.parse::<FileName>() else {
             return Ok(());
         };
@@ -308,120 +365,30 @@ impl Deletions {
             project: held.project,
             space,
         };
-        let now = self.engine.inner.clock.now();
-        match self.workspace.delete(place, &name, Only::Always, now, None).await {
+        let (now, only) = (self.engine.inner.clock.now(), Only::Version(version));
+        match self.workspace.delete(place, &name, only, now, None).await {
             Ok(()) => held.plan.count(FILE, 1),
-            Err(WorkspaceError::Missing(_)) => {}
+            Err(WorkspaceError::Missing(_) | WorkspaceError::Changed(_)) => {}
             Err(error) => return Err(store_error(error).into()),
         }
         self.touch(held).await
     }
 
-    async fn write_batch(
-        &self,
-        held: &mut Held,
-        batch: &Batch,
-        object: &mut dyn ArchiveObject,
-    ) -> Result<(), DeletionError> {
-        for tree in &batch.trees {
-            let runs = std::iter::once(tree.root).chain(tree.below.iter().map(|(run, _)| *run));
-            for run in runs {
-                self.write_run(run, object).await?;
-                self.touch(held).await?;
-            }
-        }
-        for (space, before) in &batch.loose {
-            self.write_loose(held, *space, *before, object).await?;
-        }
-        for (space, path) in &batch.files {
-            let set = RecordSet {
-                project: held.project,
-                owner: Owner::Space(*space),
-                kind: FILE,
-            };
-            if let Some(file) = self.records.record(set, path).await? {
-                let data = STANDARD.encode(file.data.unwrap_or_default());
-                write(
-                    object,
-                    &json!({"kind": "file", "spaceId": space, "path": path, "content": file.body,
-                        "updatedAt": file.updated, "data": data}),
-                );
-            }
-        }
-        for id in &batch.deliveries {
-            if let Some(record) = self.records.record(deliveries(held.project), id).await? {
-                write(
-                    object,
-                    &json!({"kind": outbox::KIND, "id": id, "content": record.body, "createdAt": record.created}),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    async fn write_loose(
-        &self,
-        held: &mut Held,
-        space: SpaceId,
-        before: Time,
-        object: &mut dyn ArchiveObject,
-    ) -> Result<(), DeletionError> {
-        let mut after = LOOSE_START;
-        loop {
-            let store = &self.engine.inner.store;
-            let page = store.loose_entries(space, before, after, LOOSE_PAGE).await?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            after = (last.time, last.first);
-            page.iter().for_each(|entry| write(object, &entry_line(entry)));
-            self.touch(held).await?;
-        }
-    }
-
-    async fn write_run(&self, run: RunId, object: &mut dyn ArchiveObject) -> Result<(), StoreError> {
-        let store = &self.engine.inner.store;
-        let Some(record) = store.run(run).await? else {
-            return Ok(());
+    /// Removes a delivery, unless it was tried again since it was planned.
+    async fn remove_delivery(&self, held: &mut Held, id: &str, version: u64) -> Result<(), DeletionError> {
+        let unchanged = Expected {
+            id: id.to_owned(),
+            version: Some(version),
         };
-        write(object, &run_line(&record));
-        let mut pages = Pages::of_run(run, LogRange::default());
-        while let Some(page) = pages.next(&**store).await? {
-            let entries = page.entries.iter();
-            entries.for_each(|entry| write(object, &entry_line(entry)));
-        }
-        Ok(())
+        let changes = vec![Change::Remove(id.to_owned())];
+        let (set, now) = (deliveries(held.project), self.engine.inner.clock.now());
+        let removed = self
+            .records
+            .change_records(set, vec![unchanged], changes, now)
+            .await;
+        held.plan.count(outbox::KIND, unless_taken(removed)?.into());
+        self.touch(held).await
     }
-}
-
-fn entry_line(entry: &Entry) -> Value {
-    json!({"kind": "entry", "spaceId": entry.space, "runId": entry.run, "seq": entry.first, "time": entry.time,
-        "events": entry.events})
-}
-
-fn run_line(record: &RunRecord) -> Value {
-    json!({
-        "kind": "run",
-        "id": record.id,
-        "spaceId": record.space,
-        "agent": record.agent,
-        "revision": record.revision,
-        "rootId": record.root,
-        "parent": record.parent,
-        "userId": record.user,
-        "title": record.title,
-        "tool": record.tool,
-        "status": record.status.as_str(),
-        "tokens": record.tokens,
-        "createdAt": record.created,
-        "updatedAt": record.updated,
-    })
-}
-
-fn write(object: &mut dyn ArchiveObject, line: &Value) {
-    let mut text = serde_json::to_vec(line).expect("a line has text keys");
-    text.push(b'\n');
-    object.write(&text);
 }
 
 /// The same for the same batch: a batch that is archived again after a crash replaces its own object.
@@ -435,12 +402,4 @@ fn object_name(project: ProjectId, batch: &Batch) -> String {
         "{project}/{}-{digest}.jsonl.gz",
         first.or(loose).unwrap_or_else(|| "records".into())
     )
-}
-
-fn deliveries(project: ProjectId) -> RecordSet {
-    RecordSet {
-        project,
-        owner: Owner::Project,
-        kind: outbox::KIND,
-    }
 }

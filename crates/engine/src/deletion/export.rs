@@ -1,13 +1,18 @@
 //! What is stored of a person, as JSON lines, in the order in which it is deleted.
 
+use std::collections::VecDeque;
+
 use serde_json::{Value, json};
 use toolgate_kernel::event::Event;
 use toolgate_kernel::id::SpaceId;
 
 use super::entity::{LOOKED_AT_ONCE, MADE_FOR_PEOPLE};
+use super::files::file_line;
+use super::tree::store_error;
 use super::{Deletions, PORTION};
 use crate::records::{Listing, Owner, Record, RecordSet};
 use crate::store::{EntityRecord, LogPlace, StoreError};
+use crate::workspace::Place;
 
 /// Kinds of records that are kept for a person.
 const KINDS: [&str; 4] = ["memory", "goal", "plan", "notification"];
@@ -21,10 +26,23 @@ pub struct Export {
 enum Step {
     Entity,
     Spaces(Option<SpaceId>),
+    Files(Files),
     Records(usize, Option<String>),
     /// Records of others that name the person: a kind, the sets of it that are left, and how far the first one was read.
     Named(usize, Option<Vec<RecordSet>>, Option<String>),
     Words(LogPlace),
+}
+
+/// Files of spaces of the person's own, a version at a time: each may be large.
+struct Files {
+    /// Spaces that are left.
+    spaces: Vec<SpaceId>,
+    /// The file that was read last in the last of them.
+    after: Option<String>,
+    /// Versions of that file that are left.
+    versions: VecDeque<u64>,
+    /// The space behind which memberships go on; none when these were the last.
+    before: Option<SpaceId>,
 }
 
 impl Export {
@@ -47,6 +65,7 @@ impl Deletions {
         let (lines, next) = match step {
             Step::Entity => (vec![entity_line(entity)], Some(Step::Spaces(None))),
             Step::Spaces(before) => self.export_spaces(entity, before).await?,
+            Step::Files(files) => self.export_files(entity, files).await?,
             Step::Records(kind, after) => self.export_records(entity, kind, after).await?,
             Step::Named(kind, sets, after) => self.export_named(entity, kind, sets, after).await?,
             Step::Words(after) => self.export_words(entity, after).await?,
@@ -69,10 +88,16 @@ impl Deletions {
         let spaces = store
             .spaces(entity.project, Some(entity.id), before, PORTION)
             .await?;
-        let next = match spaces.last().filter(|_| spaces.len() == PORTION) {
-            Some(last) => Step::Spaces(Some(last.id)),
-            None => Step::Records(0, None),
-        };
+        let own = spaces.iter().filter(|space| space.members == [entity.id]);
+        let next = Step::Files(Files {
+            spaces: own.map(|space| space.id).collect(),
+            after: None,
+            versions: VecDeque::new(),
+            before: spaces
+                .last()
+                .filter(|_| spaces.len() == PORTION)
+                .map(|last| last.id),
+        });
         let lines = spaces.iter().map(|space| {
             json!({
                 "kind": "membership",
@@ -83,6 +108,48 @@ impl Deletions {
             })
         });
         Ok((lines.collect(), Some(next)))
+    }
+
+    async fn export_files(
+        &self,
+        entity: &EntityRecord,
+        mut files: Files,
+    ) -> Result<(Vec<Value>, Option<Step>), StoreError> {
+        let Some(space) = files.spaces.last().copied() else {
+            let next = match files.before {
+                Some(before) => Step::Spaces(Some(before)),
+                None => Step::Records(0, None),
+            };
+            return Ok((Vec::new(), Some(next)));
+        };
+        let place = Place {
+            project: entity.project,
+            space,
+        };
+        let mut lines = Vec::new();
+        if let (Some(path), Some(version)) = (&files.after, files.versions.pop_front()) {
+            let file = self.file(place, path, Some(version)).await?;
+            lines.extend(file.map(|file| file_line(space, &file)));
+            return Ok((lines, Some(Step::Files(files))));
+        }
+        let listing = Listing {
+            prefix: String::new(),
+            after: files.after.take(),
+            limit: 1,
+        };
+        let found = self.workspace.list(place, listing).await.map_err(store_error)?;
+        match found.into_iter().next() {
+            Some(file) => {
+                let earlier = self.earlier_versions(place, &file.path).await?;
+                files.versions = earlier.iter().map(|earlier| earlier.version).collect();
+                files.versions.push_back(file.version);
+                files.after = Some(file.path);
+            }
+            None => {
+                files.spaces.pop();
+            }
+        }
+        Ok((lines, Some(Step::Files(files))))
     }
 
     async fn export_records(

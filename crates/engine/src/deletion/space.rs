@@ -2,6 +2,7 @@
 
 use toolgate_kernel::id::SpaceId;
 
+use super::tree::Tree;
 use super::{DeletionError, Deletions, Held, PORTION, unless_ended};
 use crate::records::Owner;
 use crate::revocation::Revoked;
@@ -35,6 +36,7 @@ impl Deletions {
             }
         }
         self.erase_stored(held, space).await?;
+        self.remove_deliveries_of_space(held, space).await?;
         inner.revoke(Revoked::Space(space));
         Ok(())
     }
@@ -49,8 +51,13 @@ impl Deletions {
         }
         // Runs below may have been added until the last one was cancelled.
         let below = self.runs_below(run).await?;
-        let below: Vec<_> = below.iter().map(|run| (run.id, run.space)).collect();
-        self.erase_tree(held, run.id, run.space, &below).await
+        let tree = Tree::of(run, &below);
+        // Noted first: once its rows are gone, nothing else would find the rest of it after a crash.
+        held.plan.tree_begun = Some(tree.clone());
+        self.note(held).await?;
+        self.erase_with_deliveries(held, &tree).await?;
+        held.plan.tree_begun = None;
+        Ok(())
     }
 
     /// Deletes what is stored of a space without looking for runs.

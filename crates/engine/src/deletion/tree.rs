@@ -1,5 +1,6 @@
 //! Deleting run trees.
 
+use serde::{Deserialize, Serialize};
 use toolgate_kernel::id::{RunId, SpaceId};
 
 use super::{DeletionError, Deletions, Held, PORTION, What};
@@ -9,6 +10,29 @@ use crate::revocation::Revoked;
 use crate::store::{RunFilter, RunRecord, StoreError, Trim};
 use crate::workspace::{FILE, FileName, Only, Place, WorkspaceError, outputs_of};
 
+/// A run at the top and the runs below it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Tree {
+    pub(super) root: RunId,
+    /// Space of the run at the top.
+    pub(super) space: SpaceId,
+    /// The runs below it, each with its own space.
+    pub(super) below: Vec<(RunId, SpaceId)>,
+}
+
+impl Tree {
+    pub(super) fn of(top: &RunRecord, below: &[RunRecord]) -> Self {
+        Self {
+            root: top.id,
+            space: top.space,
+            below: below.iter().map(|run| (run.id, run.space)).collect(),
+        }
+    }
+    pub(super) fn runs(&self) -> impl Iterator<Item = RunId> {
+        std::iter::once(self.root).chain(self.below.iter().map(|(run, _)| *run))
+    }
+}
+
 impl Deletions {
     /// What deleting a tree comes to, when every run of it has ended. None of them can go on then, and none be added.
     pub(super) async fn plan_tree(&self, top: &RunRecord) -> Result<What, DeletionError> {
@@ -17,11 +41,8 @@ impl Deletions {
         if let Some(open) = runs.find(|run| !run.status.is_final()) {
             return Err(DeletionError::Open(open.id));
         }
-        Ok(What::Tree {
-            root: top.id,
-            space: top.space,
-            below: below.iter().map(|run| (run.id, run.space)).collect(),
-        })
+        let Tree { root, space, below } = Tree::of(top, &below);
+        Ok(What::Tree { root, space, below })
     }
 
     pub(super) async fn runs_below(&self, top: &RunRecord) -> Result<Vec<RunRecord>, StoreError> {
@@ -42,19 +63,24 @@ impl Deletions {
         }
     }
 
-    /// Removes the rows first, so that the runs are gone for everybody, then what is stored of them.
-    pub(super) async fn erase_tree(
+    /// Deletes a tree that somebody asked to delete, with what its calls wanted to be delivered.
+    pub(super) async fn erase_with_deliveries(
         &self,
         held: &mut Held,
-        root: RunId,
-        space: SpaceId,
-        below: &[(RunId, SpaceId)],
+        tree: &Tree,
     ) -> Result<(), DeletionError> {
+        for run in tree.runs() {
+            self.remove_deliveries_of_run(held, run).await?;
+        }
+        self.erase_tree(held, tree).await
+    }
+
+    /// Removes the rows first, so that the runs are gone for everybody, then what is stored of them.
+    pub(super) async fn erase_tree(&self, held: &mut Held, tree: &Tree) -> Result<(), DeletionError> {
         let inner = &self.engine.inner;
-        let runs: Vec<RunId> = std::iter::once(root)
-            .chain(below.iter().map(|(run, _)| *run))
-            .collect();
+        let runs: Vec<RunId> = tree.runs().collect();
         let count = runs.len() as u64;
+        let (root, space) = (tree.root, tree.space);
         let was_there = inner.store.run(root).await?.is_some();
         inner
             .store
@@ -62,7 +88,7 @@ impl Deletions {
             .await?;
         held.plan.count("runs", if was_there { count } else { 0 });
         inner.revoke(Revoked::Words(space));
-        for (_, space) in below {
+        for (_, space) in &tree.below {
             self.erase_stored(held, *space).await?;
         }
         self.trim(held, Trim::Run(root)).await?;

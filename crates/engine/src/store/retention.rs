@@ -36,6 +36,8 @@ pub trait Retention: Send + Sync {
         before: Time,
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError>;
+    /// Bytes of a run's entries as they are stored. Nothing of what they say is read.
+    async fn run_bytes(&self, run: RunId) -> Result<u64, StoreError>;
     /// Looks at no more than `count` spaces of a project, those behind `after` in the order of ids, for entries that belong to no
     /// run and were stored before a time.
     async fn loose_spaces(

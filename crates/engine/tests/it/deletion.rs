@@ -1,24 +1,26 @@
 //! What is left of deleted people and runs: in memory of other nodes, in logs, in sums and in the archive.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+mod expired;
+mod repeated;
 
-use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolgate_engine::consumption::{Consumer, Days};
 use toolgate_engine::deletion::{Deletions, Export};
-use toolgate_engine::intake::Answer;
 use toolgate_engine::model::Ask;
+use toolgate_engine::outbox::{Channel, Outbox};
 use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, Records};
-use toolgate_engine::retention::{
-    Archive, ArchiveError, ArchiveObject, Archived, Retention, RetentionRules, Rules,
-};
-use toolgate_engine::store::{EntityRecord, LogRange, SpaceRecord, Store, StoreError};
+use toolgate_engine::retention::Rules;
+use toolgate_engine::store::{EntityRecord, LogRange, SpaceRecord, Store};
 use toolgate_engine::usage::Day;
+use toolgate_engine::workspace::{NewFile, Only, Place, Workspace, WorkspaceLimits};
 use toolgate_kernel::history::Earlier;
-use toolgate_kernel::id::{EntityId, NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{CallId, EntityId, NodeId, RunId, SpaceId};
 use toolgate_kernel::message::Part;
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
@@ -176,10 +178,7 @@ async fn what_clients_told_of_the_past_is_exported_and_goes_with_its_person() {
         assert!(stored(&*store, space).await.contains(SECRET), "{space}");
     }
     let deletions = deletions(&world, Arc::new(MemoryStore::new()));
-    let (mut export, mut lines) = (Export::of(entity(ada(), "ada")), String::new());
-    while let Some(more) = deletions.export(&mut export).await.unwrap() {
-        lines += std::str::from_utf8(&more).unwrap();
-    }
+    let lines = Value::from(exported(&deletions, entity(ada(), "ada")).await).to_string();
     assert_eq!(lines.matches(SECRET).count(), 2, "{lines}");
     deletions.delete_entity(&entity(ada(), "ada")).await.unwrap();
     for space in spaces {
@@ -188,15 +187,122 @@ async fn what_clients_told_of_the_past_is_exported_and_goes_with_its_person() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_names_a_deleted_person_in_records_of_others_or_in_sums() {
-    let store = Arc::new(MemoryStore::new());
+/// All lines of a person's export.
+async fn exported(deletions: &Deletions, of: EntityRecord) -> Vec<Value> {
+    let (mut export, mut lines) = (Export::of(of), Vec::new());
+    while let Some(more) = deletions.export(&mut export).await.unwrap() {
+        let more = std::str::from_utf8(&more).unwrap().lines();
+        lines.extend(more.map(|line| serde_json::from_str::<Value>(line).unwrap()));
+    }
+    lines
+}
+
+/// A world whose records are in its store.
+async fn world_of(store: &Arc<MemoryStore>) -> World {
     let setup = Setup {
         store: store.clone(),
         records: store.clone(),
         ..Setup::default()
     };
-    let world = World::with(setup).await;
+    World::with(setup).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_of_spaces_of_their_own_are_exported_with_earlier_versions() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world_of(&store).await;
+    let own = [
+        shared_space(&*store, 1, vec![ada()]).await.id,
+        shared_space(&*store, 2, vec![ada()]).await.id,
+    ];
+    let shared = shared_space(&*store, 3, vec![ada(), bob()]).await.id;
+    let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
+    let files = [
+        (own[0], "a.txt", "one"),
+        (own[0], "a.txt", "two"),
+        (own[0], "b.txt", "three"),
+        (own[1], "a.txt", "four"),
+        (shared, "a.txt", "of both"),
+    ];
+    for (space, path, content) in files {
+        let new = NewFile {
+            name: path.parse().unwrap(),
+            mime: None,
+            data: content.into(),
+            only: Only::Always,
+        };
+        let place = Place {
+            project: project(),
+            space,
+        };
+        workspace.write(place, new, world.now()).await.unwrap();
+    }
+    let deletions = deletions(&world, store.clone());
+    let lines = exported(&deletions, entity(ada(), "ada")).await;
+    let files = lines.iter().filter(|line| line["kind"] == "file");
+    let mut told: Vec<String> = files
+        .map(|line| {
+            let data = STANDARD.decode(line["data"].as_str().unwrap()).unwrap();
+            let content = String::from_utf8(data).unwrap();
+            format!("{} {} {content}", line["path"], line["content"]["version"])
+        })
+        .collect();
+    told.sort();
+    let all = [
+        r#""a.txt" 1 four"#,
+        r#""a.txt" 1 one"#,
+        r#""a.txt" 2 two"#,
+        r#""b.txt" 1 three"#,
+    ];
+    assert_eq!(told, all);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_go_with_the_run_the_space_or_the_person_that_they_are_of() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world_of(&store).await;
+    let own = shared_space(&*store, 1, vec![ada()]).await;
+    let shared = shared_space(&*store, 2, vec![ada(), bob()]).await;
+    let other = shared_space(&*store, 3, vec![bob()]).await;
+    let outbox = Outbox::new(store.clone(), world.clock.clone());
+    let queue = async |space: SpaceId, run: RunId| {
+        let call = CallId { run, number: 3 };
+        let data = json!({"title": SECRET, "spaceId": space, "runId": run});
+        let payload = json!({"type": "notification", "data": data});
+        let queued = outbox.queue(project(), call.to_string(), Channel::Webhook, payload);
+        queued.await.unwrap();
+    };
+    let left = async || {
+        let left = outbox.list(project(), None, None, 9).await.unwrap();
+        left.len()
+    };
+    let run = talk(&world, shared.id, bob(), "hello").await;
+    for (space, run) in [
+        (own.id, talk(&world, own.id, ada(), "hello").await),
+        // Of a run that an earlier version deleted.
+        (own.id, RunId::from_bytes([9; 16])),
+        (shared.id, run),
+        (shared.id, talk(&world, shared.id, bob(), "again").await),
+        (other.id, talk(&world, other.id, bob(), "hello").await),
+    ] {
+        queue(space, run).await;
+    }
+    world.rest().await;
+    assert_eq!(left().await, 5);
+    let deletions = deletions(&world, store.clone());
+    let removed = deletions.delete_entity(&entity(ada(), "ada")).await.unwrap();
+    assert_eq!((removed.get("delivery"), left().await), (Some(&2), 3));
+    let run = world.store.run(run).await.unwrap().unwrap();
+    let removed = deletions.delete_run(&run).await.unwrap();
+    assert_eq!((removed.get("delivery"), left().await), (Some(&1), 2));
+    let removed = deletions.delete_space(&shared).await.unwrap();
+    assert_eq!((removed.get("delivery"), left().await), (Some(&1), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_names_a_deleted_person_in_records_of_others_or_in_sums() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world_of(&store).await;
     let space = shared_space(&*store, 1, vec![ada(), bob()]).await.id;
     talk(&world, space, ada(), "hello").await;
     talk(&world, space, bob(), "hello").await;
@@ -226,12 +332,9 @@ async fn nothing_names_a_deleted_person_in_records_of_others_or_in_sums() {
             .unwrap();
     }
     let deletions = deletions(&world, store.clone());
-    let (mut export, mut kinds) = (Export::of(entity(ada(), "ada")), BTreeMap::<String, usize>::new());
-    while let Some(more) = deletions.export(&mut export).await.unwrap() {
-        for line in std::str::from_utf8(&more).unwrap().lines() {
-            let line: Value = serde_json::from_str(line).unwrap();
-            *kinds.entry(line["kind"].as_str().unwrap().into()).or_default() += 1;
-        }
+    let mut kinds = BTreeMap::<String, usize>::new();
+    for line in exported(&deletions, entity(ada(), "ada")).await {
+        *kinds.entry(line["kind"].as_str().unwrap().into()).or_default() += 1;
     }
     assert_eq!((kinds.get("plan"), kinds.get("consent")), (Some(&1), Some(&1)));
 
@@ -257,94 +360,4 @@ async fn nothing_names_a_deleted_person_in_records_of_others_or_in_sums() {
         let ids: Vec<_> = left.into_iter().map(|record| record.id).collect();
         assert_eq!(ids, [format!("of {}", bob())], "{}", set.kind);
     }
-}
-
-/// An archive in memory.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<BTreeMap<String, String>>>);
-
-struct Object {
-    kept: Kept,
-    name: String,
-    text: String,
-}
-
-impl Archive for Kept {
-    fn begin(&self, name: &str) -> Box<dyn ArchiveObject> {
-        Box::new(Object {
-            kept: self.clone(),
-            name: name.into(),
-            text: String::new(),
-        })
-    }
-}
-
-#[async_trait]
-impl ArchiveObject for Object {
-    fn write(&mut self, line: &[u8]) {
-        self.text += std::str::from_utf8(line).unwrap();
-    }
-    async fn finish(self: Box<Self>) -> Result<Archived, ArchiveError> {
-        let bytes = self.text.len() as u64;
-        self.kept.0.lock().unwrap().insert(self.name, self.text);
-        let hash = "00".into();
-        Ok(Archived { hash, bytes })
-    }
-}
-
-#[async_trait]
-impl RetentionRules for Kept {
-    async fn rules(&self, _: ProjectId) -> Result<Rules, StoreError> {
-        Ok(Rules {
-            runs: Some(Duration::from_secs(60)),
-            ..Rules::default()
-        })
-    }
-    async fn archive(&self, _: ProjectId) -> Result<Option<Arc<dyn Archive>>, StoreError> {
-        Ok(Some(Arc::new(self.clone())))
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn messages_that_started_no_run_are_archived_before_they_are_deleted() {
-    let store = Arc::new(MemoryStore::new());
-    let setup = Setup {
-        store: store.clone(),
-        records: store.clone(),
-        ..Setup::default()
-    };
-    let world = World::with(setup).await;
-    let busy = shared_space(&*store, 1, vec![ada(), bob()]).await.id;
-    let quiet = shared_space(&*store, 2, vec![ada(), bob()]).await.id;
-    let aside = async |space: SpaceId, words: &str| {
-        let mut post = world.post_to(Some(space), words);
-        post.answer = Answer::None;
-        assert_eq!(world.engine.post(post).await.unwrap().run_id, None);
-    };
-    aside(busy, "said aside").await;
-    talk(&world, busy, bob(), "said to the agent").await;
-    aside(quiet, "said to nobody").await;
-    world.rest().await;
-    world.clock.jump(120_000);
-    aside(busy, "said later").await;
-
-    let kept = Kept::default();
-    let rules: Arc<dyn RetentionRules> = Arc::new(kept.clone());
-    let deletions = Deletions::new(world.engine.clone(), store.clone(), rules.clone());
-    let retention = Retention::new(
-        world.engine.clone(),
-        Arc::new(deletions),
-        rules,
-        Duration::from_secs(60),
-    );
-    assert!(retention.apply().await.unwrap());
-    let archived: String = kept.0.lock().unwrap().values().cloned().collect();
-    for words in ["said aside", "said to the agent", "said to nobody"] {
-        assert!(archived.contains(words), "{words}: {archived}");
-    }
-    assert_eq!(archived.matches("said aside").count(), 1, "once is enough");
-    assert!(!archived.contains("said later"), "{archived}");
-    let left = stored(&*store, busy).await;
-    assert!(left.contains("said later") && !left.contains("aside"), "{left}");
-    assert_eq!(stored(&*store, quiet).await, "[]");
 }

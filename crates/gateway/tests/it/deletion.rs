@@ -243,17 +243,19 @@ async fn a_deletion_that_a_kill_interrupts_is_finished_after_the_start() {
         }
         let finished = async {
             loop {
-                let mut left = 0;
-                for run in &runs {
-                    left += u64::from(status(&api, &format!("/v1/runs/{run}")).await != 404);
-                }
-                if left == 0 && entries(&gateway, &space) == 0 {
+                let (code, answer) = delete(&api, &path).await;
+                if code == 200 {
                     return;
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                assert_eq!((code, &answer["code"]), (409, &json!("UNDER_WAY")), "{answer}");
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         soon("the rest of the deletion", finished).await;
+        assert_eq!(entries(&gateway, &space), 0, "it says so when all is gone");
+        for run in &runs {
+            assert_eq!(status(&api, &format!("/v1/runs/{run}")).await, 404);
+        }
     }
 }
 

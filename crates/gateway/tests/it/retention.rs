@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use toolgate_testkit::model_server::ModelServer;
 
@@ -94,7 +95,7 @@ async fn ended_runs_are_archived_and_deleted_and_open_ones_stay() {
     // The figure is counted when the whole batch is done.
     soon("the figure", async {
         loop {
-            let metrics = api.request(reqwest::Method::GET, "/metrics").send().await;
+            let metrics = api.request(Method::GET, "/metrics").send().await;
             let metrics = metrics.expect("an answer").text().await.expect("text");
             if metrics.contains("toolgate_retention_runs_total 2") {
                 return;
@@ -103,6 +104,46 @@ async fn ended_runs_are_archived_and_deleted_and_open_ones_stay() {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spaces_that_retention_has_emptied_count_for_no_quota() {
+    let gateway = Gateway::start(&[
+        ("TOOLGATE_RETENTION_APPLY_EVERY", "50ms"),
+        ("TOOLGATE_QUOTAS_SPACES", "2"),
+    ])
+    .await;
+    let api = gateway.api();
+    let user = api.as_user("ada");
+    let new_space = async || user.post("/v1/spaces", &json!({})).await;
+    let (with_file, without) = (new_space().await.text("id"), new_space().await.text("id"));
+    let file = format!("/v1/spaces/{with_file}/files/notes.md");
+    let written = user.request(Method::PUT, &file).body("kept").send().await;
+    assert!(written.expect("an answer").status().is_success());
+    let runs = [
+        talk(&user, &with_file, "one").await,
+        talk(&user, &without, "two").await,
+    ];
+    let refused = new_space().await;
+    assert_eq!(
+        (refused.status, refused.text("code").as_str()),
+        (429, "QUOTA_EXCEEDED")
+    );
+    let stored = api
+        .put("/v1/settings", &json!({"retention": {"runs": "1ms"}}))
+        .await;
+    assert!(stored.is_success(), "{stored:?}");
+    for run in &runs {
+        until_gone(&api, run).await;
+    }
+    soon("room for a space", async {
+        while !new_space().await.is_success() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let refused = new_space().await;
+    assert_eq!(refused.status, 429, "one space has a file still: {refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,6 +170,9 @@ async fn nothing_is_deleted_while_the_archive_cannot_be_written() {
     })
     .await;
     assert_eq!(api.get(&format!("/v1/runs/{run}")).await.status, 200);
+    let metrics = api.request(Method::GET, "/metrics").send().await;
+    let metrics = metrics.expect("an answer").text().await.expect("text");
+    assert!(metrics.contains("toolgate_retention_failures_total"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

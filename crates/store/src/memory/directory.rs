@@ -63,7 +63,7 @@ impl Directory for MemoryStore {
             let log: usize = log.map(|entry| text::write(&entry.events).len()).sum();
             let runs = state.runs.values();
             let open = runs.filter(|run| run.space == space.id && !run.status.is_final());
-            holdings.spaces += 1;
+            holdings.spaces += u64::from(!state.is_emptied(space));
             holdings.bytes += log as u64 + state.records.size(files).1;
             holdings.open_runs += open.count() as u64;
         }

@@ -7,6 +7,7 @@ use toolgate_engine::records::{
     Reindexed, SearchText, Turn,
 };
 use toolgate_engine::store::{Purged, StoreError};
+use toolgate_engine::workspace::FILE;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
@@ -101,6 +102,14 @@ impl RecordTable {
             *removed.entry(key.0.kind.to_owned()).or_default() += 1;
         }
         removed
+    }
+
+    /// Whether somebody owns records. Of files one is the count of what they take up, which stays when the last is deleted.
+    pub fn has_owned(&self, project: ProjectId, owner: Owner) -> bool {
+        let owned = self.kept.keys();
+        let mut owned = owned.filter(|(set, _)| (set.project, set.owner) == (project, owner));
+        let first = owned.next();
+        first.is_some_and(|(set, _)| set.kind != FILE) || owned.next().is_some()
     }
 
     pub fn size(&self, set: RecordSet) -> (u64, u64) {

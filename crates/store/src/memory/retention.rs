@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use toolgate_engine::records::Owner;
 use toolgate_engine::store::{
-    Deleted, FoundEntries, LogPlace, LooseSpaces, Purged, Retention, RunRecord, StoreError, Trim, TrimLimit,
-    Trimmed,
+    Deleted, FoundEntries, LogPlace, LooseSpaces, Purged, Retention, RunRecord, SpaceRecord, StoreError,
+    Trim, TrimLimit, Trimmed,
 };
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Entry, Event, Seq};
@@ -51,6 +51,15 @@ impl Retention for MemoryStore {
         ended.sort_by_key(|run| run.updated);
         ended.truncate(limit);
         Ok(ended)
+    }
+    async fn run_bytes(&self, run: RunId) -> Result<u64, StoreError> {
+        let state = self.state();
+        let entries = state
+            .log
+            .values()
+            .flatten()
+            .filter(|entry| entry.run == Some(run));
+        Ok(entries.map(|entry| text::write(&entry.events).len() as u64).sum())
     }
     async fn loose_spaces(
         &self,
@@ -237,6 +246,15 @@ impl Retention for MemoryStore {
 }
 
 impl State {
+    /// Whether everything that was ever in a space was deleted.
+    pub(super) fn is_emptied(&self, space: &SpaceRecord) -> bool {
+        let had_log = self.floors.get(&space.id).is_some_and(|floor| floor.0 > 0);
+        let has_log = self.log.get(&space.id).is_some_and(|log| !log.is_empty());
+        let has_runs = self.runs.values().any(|run| run.space == space.id);
+        let owner = Owner::Space(space.id);
+        had_log && !has_log && !has_runs && !self.records.has_owned(space.project, owner)
+    }
+
     fn remember_deleted(&mut self, project: ProjectId, deleted: Deleted, now: Time) {
         let oldest = crate::deleted_known_since(now);
         self.deleted.retain(|_, (_, time)| *time >= oldest);

@@ -21,12 +21,19 @@ const KNOWN_MAX: usize = 100_000;
 #[derive(Default)]
 pub(crate) struct LogSizes(Mutex<HashMap<SpaceId, (Seq, u64)>>);
 
-// The last part is the size of the space's files.
+// The third part is the size of the space's files, the last whether everything that was ever in the space was deleted. Of files
+// one record is the count of what they take up, which stays when the last of them is deleted.
 pub(super) const OWN_SPACES: &str = "
     SELECT members.space,
            (SELECT count(*) FROM runs WHERE runs.space = members.space AND runs.open),
            coalesce((SELECT bytes FROM record_sets WHERE record_sets.project = $2
-                       AND record_sets.owner = '\\x73'::bytea || uuid_send(members.space) AND record_sets.kind = $3), 0)
+                       AND record_sets.owner = '\\x73'::bytea || uuid_send(members.space) AND record_sets.kind = $3), 0),
+           coalesce((SELECT last FROM heads WHERE heads.space = members.space), 0) > 0
+           AND (SELECT 1 FROM log WHERE log.space = members.space LIMIT 1) IS NULL
+           AND (SELECT 1 FROM runs WHERE runs.project = $2 AND runs.space = members.space LIMIT 1) IS NULL
+           AND (SELECT 1 FROM record_sets WHERE record_sets.project = $2
+                  AND record_sets.owner = '\\x73'::bytea || uuid_send(members.space)
+                  AND record_sets.records > (record_sets.kind = $3)::int LIMIT 1) IS NULL
     FROM members JOIN spaces ON spaces.id = members.space
     WHERE members.entity = $1 AND spaces.project = $2 AND NOT spaces.by_backend AND members.position =
           (SELECT min(others.position) FROM members AS others WHERE others.space = members.space)";
@@ -53,7 +60,12 @@ pub(super) async fn of(
 ) -> Result<Holdings, Fault> {
     let key: [super::column::Param<'_>; 3] = [&user.uuid(), &project.uuid(), &FILE];
     let spaces = rows(db, OWN_SPACES, &key, |row| {
-        Ok((id::<SpaceId>(row, 0)?, number(row, 1)?, number(row, 2)?))
+        Ok((
+            id::<SpaceId>(row, 0)?,
+            number(row, 1)?,
+            number(row, 2)?,
+            row.try_get::<_, bool>(3)?,
+        ))
     })
     .await?;
     let logs = sizes
@@ -63,8 +75,8 @@ pub(super) async fn of(
         bytes: logs,
         ..Holdings::default()
     };
-    for (_, open_runs, files) in spaces {
-        holdings.spaces += 1;
+    for (_, open_runs, files, is_empty) in spaces {
+        holdings.spaces += u64::from(!is_empty);
         holdings.open_runs += open_runs;
         holdings.bytes += files;
     }

@@ -38,6 +38,9 @@ impl Retention for PostgresStore {
     ) -> Result<Vec<RunRecord>, StoreError> {
         read!(self, db => runs::ended_trees(db, project, before, limit))
     }
+    async fn run_bytes(&self, run: RunId) -> Result<u64, StoreError> {
+        read!(self, db => run_bytes(db, run))
+    }
     async fn loose_spaces(
         &self,
         project: ProjectId,
@@ -279,6 +282,14 @@ async fn trim_log(db: &Db<'_>, trim: Trim, limit: TrimLimit) -> Result<(Trimmed,
         change(db, REMOVE_HEAD, &[&space.uuid()]).await?;
     }
     Ok((trimmed, last.map(|(space, _)| space)))
+}
+
+pub(super) const RUN_BYTES: &str =
+    "SELECT coalesce(sum(octet_length(events)), 0)::bigint FROM log WHERE run = $1";
+
+async fn run_bytes(db: &Db<'_>, run: RunId) -> Result<u64, Fault> {
+    let bytes = first(db, RUN_BYTES, &[&run.uuid()], |row| number(row, 0)).await?;
+    Ok(bytes.unwrap_or_default())
 }
 
 pub(super) const LOOSE_SPACES: &str = "

@@ -216,6 +216,9 @@ async fn deletion(measuring: &mut Measuring, sample: &Sample) {
         .read("entries of a run", retention::OF_RUN, &[&run, &limit])
         .await;
     measuring
+        .read("bytes of a run", retention::RUN_BYTES, &[&run])
+        .await;
+    measuring
         .read("entries of a large space", retention::OF_SPACE, &[&large, &limit])
         .await;
     let named: [Param<'_>; 5] = [&project, &first, &0_i64, &500_i64, &"user5"];

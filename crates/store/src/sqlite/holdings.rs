@@ -56,11 +56,24 @@ impl LogSizes {
     }
 }
 
+// The last part is whether everything that was ever said in the space was deleted.
 const OWN_SPACES: &str = "
-    SELECT members.space, (SELECT count(*) FROM runs WHERE runs.space = members.space AND runs.open = 1)
+    SELECT members.space, (SELECT count(*) FROM runs WHERE runs.space = members.space AND runs.open = 1),
+           EXISTS (SELECT 1 FROM log_floors WHERE log_floors.space = members.space AND floor > 0)
+           AND NOT EXISTS (SELECT 1 FROM log WHERE log.space = members.space)
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.project = ?2 AND runs.space = members.space)
     FROM members JOIN spaces ON spaces.id = members.space
     WHERE members.entity = ?1 AND spaces.project = ?2 AND spaces.by_backend = 0 AND members.position =
           (SELECT min(others.position) FROM members AS others WHERE others.space = members.space)";
+
+// Of files one record is the count of what they take up, which stays when the last of them is deleted.
+const HAS_RECORDS: &str = "
+    SELECT 1 FROM record_sets WHERE project = ?1 AND owner = ?2 AND records > (kind = ?3) LIMIT 1";
+
+fn has_records(connection: &Connection, project: ProjectId, space: SpaceId) -> Result<bool, Fault> {
+    let key = params![project.to_bytes(), records::owner(Owner::Space(space)), FILE];
+    Ok(first(connection, HAS_RECORDS, key, |_| Ok(()))?.is_some())
+}
 
 pub(crate) fn of(
     connection: &Connection,
@@ -70,16 +83,21 @@ pub(crate) fn of(
 ) -> Result<Holdings, Fault> {
     let key = params![user.to_bytes(), project.to_bytes()];
     let spaces = rows(connection, OWN_SPACES, key, |row| {
-        Ok((SpaceId::from_bytes(row.get(0)?), row.get::<_, i64>(1)? as u64))
+        Ok((
+            SpaceId::from_bytes(row.get(0)?),
+            row.get::<_, i64>(1)? as u64,
+            row.get::<_, bool>(2)?,
+        ))
     })?;
     let mut holdings = Holdings::default();
-    for (space, open_runs) in spaces {
+    for (space, open_runs, is_emptied) in spaces {
         let files = RecordSet {
             project,
             owner: Owner::Space(space),
             kind: FILE,
         };
-        holdings.spaces += 1;
+        let is_empty = is_emptied && !has_records(connection, project, space)?;
+        holdings.spaces += u64::from(!is_empty);
         holdings.open_runs += open_runs;
         holdings.bytes += sizes.of(connection, space)? + records::size(connection, files)?.1;
     }

@@ -38,6 +38,9 @@ impl Retention for SqliteStore {
             .long(move |db| runs::ended_trees(db, project, before, limit))
             .await
     }
+    async fn run_bytes(&self, run: RunId) -> Result<u64, StoreError> {
+        self.readers.long(move |db| run_bytes(db, run)).await
+    }
     async fn loose_spaces(
         &self,
         project: ProjectId,
@@ -335,6 +338,15 @@ fn trim_log(
         (_, None) => {}
     }
     Ok((trimmed, last.map(|(space, _)| space)))
+}
+
+pub(crate) const RUN_BYTES: &str = "SELECT coalesce(sum(octet_length(events)), 0) FROM log WHERE run = ?1";
+
+fn run_bytes(connection: &Connection, run: RunId) -> Result<u64, Fault> {
+    let bytes = first(connection, RUN_BYTES, [run.to_bytes()], |row| {
+        Ok(row.get::<_, i64>(0)? as u64)
+    })?;
+    Ok(bytes.unwrap_or_default())
 }
 
 pub(crate) const LOOSE_SPACES: &str = "

@@ -216,6 +216,7 @@ async fn no_query_that_grows_with_the_data_reads_a_whole_table() {
         retention::SPACES_FROM,
         retention::ENTRIES_OF,
         retention::OF_RUN,
+        retention::RUN_BYTES,
         retention::OF_SPACE,
         retention::FLOOR,
         retention::REWRITES,

@@ -26,6 +26,7 @@ checks! {
     deletions_and_rewrites_of_a_space_are_counted,
     sums_of_a_person_become_those_of_nobody_and_old_ones_go,
     nodes_that_are_long_gone_are_forgotten_unless_they_hold_a_run,
+    a_space_that_was_emptied_counts_for_no_quota,
     a_removed_space_takes_no_new_run_and_no_message,
     trees_end_with_their_last_run,
     only_the_project_itself_learns_what_was_deleted,
@@ -135,6 +136,8 @@ async fn a_log_is_trimmed_in_portions(store: Arc<dyn Store>) {
         entries: 4,
         bytes: usize::MAX,
     };
+    let stored = store.run_bytes(run(1)).await.stored();
+    assert_eq!(store.run_bytes(run(2)).await.stored(), 0, "it stored nothing");
     let first = store.trim_log(Trim::Run(run(1)), few).await.stored();
     assert_eq!((first.entries, first.more), (4, true));
     assert!(first.bytes > 0);
@@ -147,6 +150,7 @@ async fn a_log_is_trimmed_in_portions(store: Arc<dyn Store>) {
     assert_eq!((second.entries, second.more), (1, true), "one at least");
     let rest = store.trim_log(Trim::Run(run(1)), ALL).await.stored();
     assert_eq!((rest.entries, rest.more), (5, false));
+    assert_eq!(stored, first.bytes + second.bytes + rest.bytes);
     let none = store.trim_log(Trim::Run(run(1)), ALL).await.stored();
     assert_eq!((none.entries, none.more), (0, false));
 }
@@ -299,6 +303,33 @@ async fn nodes_that_are_long_gone_are_forgotten_unless_they_hold_a_run(store: Ar
     assert_eq!(store.forget_nodes(Time(50)).await.stored(), 0);
     let claimable = store.claimable(Time(50), 9).await.stored();
     assert_eq!(claimable, [run(1)], "the runs of the holder are still found");
+}
+
+async fn a_space_that_was_emptied_counts_for_no_quota(store: Arc<dyn Store>) {
+    let has = async || store.holdings(project(1), entity(1)).await.stored().spaces;
+    for number in [1, 2, 3] {
+        let record = SpaceRecord {
+            by_backend: false,
+            members: vec![entity(1)],
+            ..space_record(space(number))
+        };
+        store.create_space(record).await.stored();
+    }
+    assert_eq!(has().await, 3, "nothing was said in them yet");
+    ended(&*store, run_record(run(1), space(1)), 5).await;
+    ended(&*store, run_record(run(2), space(2)), 5).await;
+    store.append(say(space(2), "hello")).await.stored();
+    for number in [1, 2] {
+        let runs = vec![run(number)];
+        store.remove_runs(project(1), runs, Time(6)).await.stored();
+        assert_eq!(has().await, 4 - number, "its entries are there");
+        store.trim_log(Trim::Run(run(number)), ALL).await.stored();
+        assert_eq!(has().await, 2, "one has nothing, another what started no run");
+    }
+    store.trim_log(Trim::Loose(space(2), Time(9)), ALL).await.stored();
+    assert_eq!(has().await, 1);
+    store.append(say(space(1), "again")).await.stored();
+    assert_eq!(has().await, 2);
 }
 
 async fn a_removed_space_takes_no_new_run_and_no_message(store: Arc<dyn Store>) {

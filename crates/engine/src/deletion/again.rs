@@ -1,0 +1,64 @@
+//! Repeated requests for deletions whose subject is gone already, while the rest of it may still be deleted.
+
+use toolgate_kernel::id::ProjectId;
+
+use super::{DeletionError, Deletions, PORTION, Plan, Removed, What, record_set};
+use crate::records::{Listing, Record};
+use crate::store::Deleted;
+
+impl Deletions {
+    /// The report of a repeated deletion: empty when it was finished in the last days, of all that was removed when it is
+    /// finished now, none when nothing was deleted. `UnderWay` while it goes on elsewhere.
+    pub async fn delete_again(
+        &self,
+        project: ProjectId,
+        deleted: Deleted,
+    ) -> Result<Option<Removed>, DeletionError> {
+        let id = match deleted {
+            Deleted::Run(run) => format!("run {run}"),
+            Deleted::Space(space) => format!("space {space}"),
+        };
+        if let Some(left) = self.records.record(record_set(project), &id).await? {
+            let held = self.take_over(project, left).await?;
+            return self.carry_out(held).await.map(Some);
+        }
+        let was_deleted = self.was_deleted(project, deleted).await?;
+        Ok(was_deleted.then(Removed::new))
+    }
+
+    /// The report of the deletion of a person of whom there is no entity any more, named by subject or id, when it is finished
+    /// now; none when nothing is left of it. `UnderWay` while it goes on elsewhere.
+    pub async fn delete_entity_again(
+        &self,
+        project: ProjectId,
+        named: &str,
+    ) -> Result<Option<Removed>, DeletionError> {
+        let is_theirs = |record: &Record| {
+            let plan = record.body.read::<Plan>();
+            plan.is_ok_and(|plan| match &plan.what {
+                What::Entity { entity, subject, .. } => {
+                    subject.as_deref() == Some(named) || entity.to_string() == named
+                }
+                What::Tree { .. } | What::Space { .. } | What::Expired(_) => false,
+            })
+        };
+        let mut after = None;
+        loop {
+            let listing = Listing {
+                prefix: "entity ".into(),
+                after,
+                limit: PORTION,
+            };
+            let page = self.records.list_records(record_set(project), listing).await?;
+            let last = page.last().filter(|_| page.len() == PORTION);
+            after = last.map(|record| record.id.clone());
+            if let Some(left) = page.into_iter().find(is_theirs) {
+                let held = self.take_over(project, left).await?;
+                return self.carry_out(held).await.map(Some);
+            }
+            if after.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+}
