@@ -97,6 +97,18 @@ impl Access {
         Ok(who)
     }
 
+    /// Counts a message over a connection like a request of whoever sends it: many connections allow no more than one.
+    pub fn count_message(&self, who: &Principal) -> Result<(), AccessError> {
+        let asker = match (&who.session, &who.user, who.key) {
+            (Some(shown), ..) => Asker::Session(shown.session.id),
+            (None, Some(user), _) => Asker::User(user.entity),
+            (None, None, Some(key)) => Asker::Backend(key.id),
+            // Where no keys are asked for, nobody is told from another.
+            (None, None, None) => return Ok(()),
+        };
+        self.limiter.check(asker).map_err(AccessError::RateLimited)
+    }
+
     /// The operator shows these credentials, or a session whose login link the operator made. Also where no project asks
     /// for keys. Gives who shows the session.
     pub async fn operator(&self, credentials: Credentials) -> Result<Option<Principal>, AccessError> {

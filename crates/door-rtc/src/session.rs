@@ -284,7 +284,10 @@ impl Session {
     }
 
     async fn hand_in(&mut self, message: Message) -> Result<Result<Option<Members>, Unhandled>, End> {
-        // Whoever sends something is checked as for each request over HTTP.
+        // Whoever sends something is checked, and its messages are counted, as for each request over HTTP.
+        if let Err(refusal) = self.door.access.count_message(&self.who) {
+            return Ok(Err(Unhandled::Message(refusal.into())));
+        }
         self.check(Standing::Unknown).await?;
         let text = match message {
             Message::Text(text) => Ok(text),

@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 
 use serde_json::{Value, json};
+use toolgate_access::Rate;
 use toolgate_door_rtc::RtcLimits;
 use toolgate_kernel::id::SpaceId;
 
@@ -230,6 +231,33 @@ async fn a_flood_is_refused_and_then_closed() {
         }
     }
     assert_eq!(closed, Some(json!("TOO_FAST")));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn messages_over_many_channels_have_the_rate_of_their_user_together() {
+    let gateway = RtcWorld::made(RtcLimits::default(), |settings| {
+        settings.rate.public = Rate {
+            per_second: 1,
+            burst: 12,
+        };
+    })
+    .await;
+    let space = gateway.space(&["ann"]).await;
+    let ann = gateway.world.user("ann");
+    let mut refused = 0;
+    for _ in 0..2 {
+        let mut peer = gateway.connect(&ann, space, 0).await;
+        for _ in 0..10 {
+            peer.send("{}").await;
+        }
+        for _ in 0..10 {
+            let code = peer.next().await["payload"]["code"].clone();
+            refused += usize::from(code == "RATE_LIMITED");
+        }
+    }
+    // Each channel allows as many by itself. On a busy machine some more pass, one per second.
+    assert!(refused > 0);
     gateway.stop().await;
 }
 

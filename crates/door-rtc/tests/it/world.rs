@@ -45,7 +45,7 @@ impl RtcWorld {
         Self::made(RtcLimits::default(), |settings| settings.beside(&self.world)).await
     }
 
-    async fn made(limits: RtcLimits, change: impl FnOnce(&mut WorldSettings)) -> Self {
+    pub async fn made(limits: RtcLimits, change: impl FnOnce(&mut WorldSettings)) -> Self {
         let addresses = RtcAddresses {
             listen: "127.0.0.1:0".parse().unwrap(),
             public: Vec::new(),
