@@ -17,22 +17,27 @@ use crate::text;
 /// Each finds rows that contradict others, and names them in one text. `{stride}` stands for the distance of two places.
 const CONTRADICTIONS: &[&str] = &[
     // Entries are deleted up to the floor: a log may end there, and have gaps before it.
-    "SELECT 'space ' || heads.space || ': its last place is ' || heads.last || ', its log ends at ' || found.last
-     FROM heads JOIN (
+    "SELECT 'space ' || heads.space || ': its last place is ' || heads.last || ', its log ends at '
+            || coalesce(found.last, 0)
+     FROM heads LEFT JOIN (
         SELECT space, max(last) AS last FROM (
             SELECT space, last FROM log UNION ALL SELECT space, floor FROM log_floors) AS places (space, last)
         GROUP BY space) AS found USING (space)
-     WHERE heads.last <> found.last",
+     WHERE heads.last <> coalesce(found.last, 0)",
     "SELECT 'space ' || space || ': its log has no head' FROM log
      WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.space = log.space) GROUP BY space",
     "SELECT 'space ' || space || ', seq ' || first || ': the entry before ends at ' || before
-     FROM (SELECT space, first, lag(last) OVER (PARTITION BY space ORDER BY first) AS before FROM log) AS entries
+     FROM (
+        SELECT space, first, lag(last, 1, 0::bigint) OVER (PARTITION BY space ORDER BY first) AS before FROM log
+     ) AS entries
      LEFT JOIN log_floors USING (space)
-     WHERE before IS NOT NULL AND first <> before + {stride}
+     WHERE first <> before + {stride}
        AND NOT (first > before AND first - {stride} <= coalesce(floor, 0))",
+    // A run is deleted row first: whatever has a row has its whole log.
     "SELECT 'run ' || id || ': its version is ' || version || ', its log ends at ' || coalesce(found.last, 0)
-     FROM runs LEFT JOIN LATERAL (SELECT max(last) AS last FROM log WHERE log.run = runs.id) AS found ON true
-     WHERE open AND version <> coalesce(found.last, 0)",
+     FROM runs LEFT JOIN (
+        SELECT run, max(last) AS last FROM log WHERE run IS NOT NULL GROUP BY run) AS found ON found.run = runs.id
+     WHERE version <> coalesce(found.last, 0)",
     "SELECT 'run ' || id || ': its status ' || status || ' contradicts its flags' FROM runs
      WHERE (open <> (status NOT IN ('completed', 'failed', 'cancelled')) OR queued <> (status = 'queued'))",
     "SELECT 'records ' || sets.kind || ' of project ' || sets.project || ': ' || sets.records || ' and ' || sets.bytes

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use toolgate_engine::store::StoreError;
 
-use super::check::{CheckReport, check_file};
+use super::check::{CheckReport, check_copy};
 use super::fault::Fault;
 use super::lock::{self, DataLock};
 use super::readers;
@@ -112,7 +112,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
 
 /// What a check of a copy says; `Corrupt` if it is damaged.
 fn checked(copy: &Path) -> Result<CheckReport, StoreError> {
-    let report = check_file(copy)?;
+    let report = check_copy(copy)?;
     match report.damage.first() {
         Some(damage) => Err(StoreError::Corrupt(format!("{}: {damage}", copy.display()))),
         None => Ok(report),

@@ -14,6 +14,7 @@ use toolgate_testkit::postgres_server::PostgresServer;
 use toolgate_testkit::store_conformance::samples::{
     create, entity, extend, node, project, run, run_record, say, space, space_record, text,
 };
+use uuid::Uuid;
 
 use crate::scratch::{Database, Scratch};
 
@@ -171,6 +172,66 @@ async fn a_database_is_whole_after_every_kind_of_deletion() {
         store.trim_log(Trim::Space(space(3)), all).await.expect("deleted");
     }
     check("messages and a space").await;
+}
+
+#[tokio::test]
+async fn a_check_finds_logs_that_are_gone_though_their_runs_have_ended() {
+    let (scratch, database) = (Scratch::new(), Database::new());
+    let sqlite = scratch.open();
+    let postgres = database.open().await;
+    for store in [&sqlite as &dyn Storage, &postgres] {
+        for n in 1..=2 {
+            store.create_space(space_record(space(n))).await.expect("a space");
+        }
+        fill(store, 1, 4).await.expect("stored");
+        store.append(say(space(2), "no run")).await.expect("stored");
+    }
+    drop(sqlite);
+    let names = |damage: &[String], which: &str| damage.iter().any(|line| line.contains(which));
+    let on_server = |kind: &str, id: [u8; 16]| format!("{kind} {}", Uuid::from_bytes(id));
+    let file = Connection::open(scratch.path()).expect("the database");
+    let copy = scratch.path().with_file_name("copy.db");
+    file.execute("VACUUM INTO ?1", [copy.to_str().expect("a path")])
+        .expect("copied");
+    Connection::open(&copy)
+        .expect("the copy")
+        .execute("DELETE FROM log WHERE run = ?1", [run(4).to_bytes()])
+        .expect("deleted");
+    for (sql, lost) in [
+        ("DELETE FROM log WHERE first = 8000000", 1),
+        ("DELETE FROM log WHERE first >= 5000000", 2),
+        ("DELETE FROM log", 4),
+    ] {
+        file.execute_batch(sql).expect("deleted");
+        PostgresServer::shared().execute(&database.0, sql);
+        let of_file = check_database(&scratch.path()).expect("checked").damage;
+        let of_server = check_postgres(&database.address()).await.expect("checked").damage;
+        for n in 1..=4 {
+            let is_lost = n > 4 - lost;
+            let found = names(&of_file, &run(n).to_string());
+            assert_eq!(found, is_lost, "{sql}: {of_file:?}");
+            let found = names(&of_server, &on_server("run", run(n).to_bytes()));
+            assert_eq!(found, is_lost, "{sql}: {of_server:?}");
+        }
+        let of_space = |n| names(&of_server, &on_server("space", space(n).to_bytes()));
+        assert!(of_space(1), "{of_server:?}");
+        // Its head tells of it, and no run.
+        assert_eq!(of_space(2), lost == 4, "{of_server:?}");
+    }
+    drop(file);
+
+    // Neither is a copy of it a backup, nor is one put back.
+    let target = scratch.path().with_file_name("target.db");
+    for refused in [
+        toolgate_store::backup(&scratch.path(), &target).map(drop),
+        toolgate_store::restore(&copy, &target, false).map(drop),
+    ] {
+        assert!(
+            matches!(&refused, Err(StoreError::Corrupt(why)) if why.contains("its log ends at")),
+            "{refused:?}"
+        );
+    }
+    assert!(!target.exists());
 }
 
 #[tokio::test]
