@@ -6,6 +6,7 @@ const RULES: &str = include_str!("../../../../deploy/prometheus/rules.yaml");
 const RULES_TEST: &str = include_str!("../../../../deploy/prometheus/rules.test.yaml");
 const DASHBOARD: &str = include_str!("../../../../deploy/grafana/toolgate.json");
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+const CHART: &str = include_str!("../../../../deploy/helm/toolgate/templates/deployment.yaml");
 const HELP: &str = include_str!("../../src/telemetry_help.rs");
 
 /// What Prometheus adds to the name of a histogram.
@@ -48,6 +49,16 @@ fn the_dashboard_shows_every_figure() {
     let panels = dashboard["panels"].as_array().expect("panels");
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
     assert_eq!(ids.len(), panels.len(), "each panel has an id of its own");
+}
+
+#[test]
+fn the_chart_demands_a_store_of_nodes_without_a_volume() {
+    let condition = "{{- if not (or .Values.persistence.enabled .Values.settings.TOOLGATE_STORE) }}";
+    let (_, rest) = CHART.split_once(condition).expect("a condition");
+    let block = rest.split("{{- end }}").next().expect("its block");
+    let demands = ["- name: TOOLGATE_STORE", "secretKeyRef:", "key: TOOLGATE_STORE"];
+    assert!(demands.iter().all(|line| block.contains(line)), "{block}");
+    assert!(!block.contains("optional"), "{block}");
 }
 
 #[test]
