@@ -86,6 +86,14 @@ pub enum BusHealth {
 }
 
 impl BusHealth {
+    /// Whether a notice of another node, such as of access that has ended, may be lost now without anybody knowing.
+    pub fn loses_notices(self) -> bool {
+        match self {
+            Self::Direct | Self::Joined => false,
+            Self::Doubtful | Self::Away => true,
+        }
+    }
+
     /// The word for it in `/readyz`.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -28,7 +28,7 @@ const JOINED_EVERY: Duration = Duration::from_secs(30);
 const LOOKS_AT_ONCE: usize = 8;
 /// Spaces whose live events are asked for again after the connection broke: those of more come with the next step.
 const WANTED_AGAIN_MAX: usize = 256;
-/// How often everybody who serves looks whether access still holds, while the bus is away.
+/// How often everybody who serves looks whether access still holds, while notices may be lost.
 const ACCESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Whether notices were lost since the last look.
@@ -66,16 +66,17 @@ impl Inner {
             }
             let began = Instant::now();
             let gap = self.missed.take();
-            let away = self.bus.health() == BusHealth::Away;
-            if gap == Some(Gap::Connection) || (away && access_doubted.elapsed() >= ACCESS_EVERY) {
+            let health = self.bus.health();
+            // A notice that was lost may have told of access that has ended.
+            if gap.is_some() || (health.loses_notices() && access_doubted.elapsed() >= ACCESS_EVERY) {
                 access_doubted = began;
                 self.revocations.doubt();
             }
-            if gap.is_some() || access_doubted == began {
+            if access_doubted == began {
                 // Something of them may have been deleted. They would not be used, but need not stay in memory either.
                 self.pasts.clear();
             }
-            if gap.is_some() || away {
+            if gap.is_some() || health == BusHealth::Away {
                 self.run_changes.missed();
             }
             self.look_for_missed().await;

@@ -177,39 +177,43 @@ async fn write(
     let heartbeat = door.settings.heartbeat;
     let mut beat = pin!(tokio::time::sleep(heartbeat));
     let mut stopped = pin!(door.settings.stop.cancelled());
+    // Which of what the subscription took was followed by a look whether the pass holds.
+    let mut vouched = None;
     page.open(&mut frames.buffer);
     while !page.is_over() {
-        let mut next = pin!(events.next());
-        let batch = match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
-            Poll::Ready(batch) => batch,
-            Poll::Pending => {
-                frames.flush().await;
-                if page.watch().is_unsure() {
-                    match page.watch().look_up(&door).await {
-                        Ok(()) => continue,
-                        Err(_) => return frames.part(page, NO_STORE).await,
+        let batch = {
+            let mut next = pin!(events.next());
+            match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
+                Poll::Ready(batch) => batch,
+                Poll::Pending => {
+                    frames.flush().await;
+                    if page.watch().is_unsure() {
+                        match page.watch().look_up(&door).await {
+                            Ok(()) => continue,
+                            Err(_) => return frames.part(page, NO_STORE).await,
+                        }
                     }
-                }
-                loop {
-                    tokio::select! {
-                        biased;
-                        batch = &mut next => break batch,
-                        () = &mut beat => {
-                            // A store that does not answer now is no reason to cut a reader who was let in.
-                            let standing = door.access.standing(&pass).await.unwrap_or(Standing::Holds);
-                            if standing != Standing::Holds {
-                                return frames.leave(page, standing).await;
+                    loop {
+                        tokio::select! {
+                            biased;
+                            batch = &mut next => break batch,
+                            () = &mut beat => {
+                                // A store that does not answer now is no reason to cut a reader who was let in.
+                                let standing = door.access.standing(&pass).await.unwrap_or(Standing::Holds);
+                                if standing != Standing::Holds {
+                                    return frames.leave(page, standing).await;
+                                }
+                                frames.beat().await;
+                                beat.as_mut().reset(Instant::now() + heartbeat);
                             }
-                            frames.beat().await;
-                            beat.as_mut().reset(Instant::now() + heartbeat);
-                        }
-                        () = pass.doubt() => {
-                            let standing = door.access.standing_in_doubt(&pass).await;
-                            if standing != Standing::Holds {
-                                return frames.leave(page, standing).await;
+                            () = pass.doubt() => {
+                                let standing = door.access.standing_in_doubt(&pass).await;
+                                if standing != Standing::Holds {
+                                    return frames.leave(page, standing).await;
+                                }
                             }
+                            () = &mut stopped => return frames.part(page, "going down").await,
                         }
-                        () = &mut stopped => return frames.part(page, "going down").await,
                     }
                 }
             }
@@ -219,8 +223,13 @@ async fn write(
         if is_late {
             beat.as_mut().reset(Instant::now() + heartbeat);
         }
+        // While nobody may have told of an end, the store is asked again whenever more was read from it.
+        let taken = Some(events.takes());
+        let is_unsure = vouched != taken
+            && matches!(batch, Ok(Batch::Stored(_)))
+            && door.engine.bus_health().loses_notices();
         // What was revoked has ended, unless the store says otherwise.
-        let is_doubtful = pass.is_doubtful();
+        let is_doubtful = pass.is_doubtful() || is_unsure;
         if is_doubtful || is_late {
             let standing = match is_doubtful {
                 true => door.access.standing_in_doubt(&pass).await,
@@ -229,6 +238,7 @@ async fn write(
             if standing != Standing::Holds {
                 return frames.leave(page, standing).await;
             }
+            vouched = taken;
         }
         match batch {
             Ok(batch) => {

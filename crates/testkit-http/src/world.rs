@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, Rate, Rates, SessionLimits, keys};
 use toolgate_bus::InProcessBus;
 use toolgate_egress::Egress;
+use toolgate_engine::bus::Bus;
 use toolgate_engine::clock::Clock;
 use toolgate_engine::feed::BacklogLimits;
 use toolgate_engine::quota::QuotaLimits;
@@ -94,7 +95,7 @@ pub struct World {
     /// The clock.
     pub clock: Arc<HeldClock>,
     /// What carries its events to nodes beside it.
-    pub bus: Arc<InProcessBus>,
+    pub bus: Arc<dyn Bus>,
     /// Stops it.
     pub stop: CancellationToken,
     contract: &'static Contract,
@@ -126,7 +127,7 @@ pub struct WorldSettings {
     /// The clock.
     pub clock: Arc<HeldClock>,
     /// What carries its events to nodes beside it.
-    pub bus: Arc<InProcessBus>,
+    pub bus: Arc<dyn Bus>,
 }
 
 impl WorldSettings {
@@ -173,7 +174,7 @@ impl World {
             sessions: SessionLimits::default(),
             store: Arc::default(),
             clock: Arc::new(HeldClock::new()),
-            bus: Arc::default(),
+            bus: Arc::new(InProcessBus::default()),
         };
         change(&mut settings);
         let (store, clock, bus) = (settings.store, settings.clock, settings.bus);

@@ -1,9 +1,14 @@
 //! Access that ends: what hangs on a key, a membership, an agent or a project ends with it, at once.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use toolgate_kernel::id::NodeId;
+use toolgate_testkit::broken_bus::BrokenBus;
 use toolgate_testkit_http::client::{Client, Stream, kinds, of};
 use toolgate_testkit_http::world::OPERATOR;
+use uuid::Uuid;
 
 use crate::world::{FAR, World, token};
 
@@ -94,6 +99,41 @@ async fn what_was_stored_before_is_not_sent_to_one_who_was_taken_out_meanwhile()
         .await
         .expect(204);
     ends(&mut stream, began).await;
+}
+
+/// What happens to the bus between two nodes.
+type Trouble = fn(&BrokenBus);
+
+#[tokio::test(start_paused = true)]
+async fn one_who_was_taken_out_on_a_node_that_is_not_heard_is_sent_nothing_that_is_said_later() {
+    // The node of a new world, on which the member is taken out.
+    let cut_off: Trouble = |bus| bus.cut_off(NodeId::new(Uuid::from_u128(1)));
+    let away: Trouble = BrokenBus::leave;
+    for trouble in [cut_off, away] {
+        let bus = Arc::new(BrokenBus::default());
+        let elsewhere = World::with(|settings| settings.bus = bus.clone()).await;
+        let world = World::with(|settings| settings.beside(&elsewhere)).await;
+        let (ada, bob) = (world.user("ada"), world.user("bob"));
+        let space = space_of(&ada).await;
+        let member = format!("/v1/spaces/{space}/members/bob");
+        world.backend().put(&member, json!({})).await.expect(204);
+        let mut streams = [follow(&ada, &space).await, follow(&bob, &space).await];
+        let say = async |words: &str| {
+            let said = json!({"text": words, "respond": false});
+            let path = format!("/v1/spaces/{space}/messages");
+            ada.post(&path, said).await.expect(202);
+        };
+        trouble(&bus);
+        say("to both").await;
+        for stream in &mut streams {
+            assert_eq!(stream.event().await.unwrap().kind, "message");
+        }
+        let [mut of_ada, mut of_bob] = streams;
+        elsewhere.backend().delete(&member).await.expect(204);
+        say("to ada alone").await;
+        ends(&mut of_bob, Instant::now()).await;
+        assert_eq!(of_ada.event().await.unwrap().kind, "message");
+    }
 }
 
 #[tokio::test(start_paused = true)]

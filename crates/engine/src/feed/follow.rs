@@ -51,6 +51,8 @@ pub struct Subscription {
     /// follower registered and are read once the backlog is empty.
     owed: Seq,
     ready: VecDeque<Batch>,
+    /// How often `ready` was empty and something was read or heard.
+    takes: u64,
     state: State,
 }
 
@@ -97,6 +99,7 @@ impl Subscription {
             read_to: cursor,
             owed: Seq(0),
             ready: VecDeque::new(),
+            takes: 0,
             state: State::Replay { ring, known },
         }
     }
@@ -128,32 +131,43 @@ impl Subscription {
         self.cursor
     }
 
+    /// How often something was read from the store or heard so far. What is given while this number stays was read at once.
+    pub fn takes(&self) -> u64 {
+        self.takes
+    }
+
     /// The next events; waits for them. Safe to drop and call again.
     pub async fn next(&mut self) -> Result<Batch, End> {
         loop {
             let batch = match self.ready.pop_front() {
                 Some(batch) => Some(batch),
-                None => match &self.state {
-                    State::Finished => return Err(End::Finished),
-                    State::Replay { .. } => self.replay().await.map(|()| None)?,
-                    State::CatchUp { .. } => self.catch_up().await.map(|()| None)?,
-                    State::Live => match self.backlog.try_take() {
-                        Some(item) => self.order(item),
-                        None if self.owed.index() > self.read_to.index() => {
-                            let (until, then) = (self.owed, None);
-                            self.state = State::CatchUp { until, then };
-                            None
-                        }
-                        None => {
-                            let item = self.backlog.take().await.ok_or(End::Cut)?;
-                            self.order(item)
-                        }
-                    },
-                },
+                None => self.take().await?,
             };
             if let Some(batch) = batch.and_then(|batch| self.give(batch)) {
                 return Ok(batch);
             }
+        }
+    }
+
+    /// Nothing is ready: reads or hears what comes next, which may be ready then instead of given.
+    async fn take(&mut self) -> Result<Option<Batch>, End> {
+        self.takes += 1;
+        match &self.state {
+            State::Finished => Err(End::Finished),
+            State::Replay { .. } => self.replay().await.map(|()| None),
+            State::CatchUp { .. } => self.catch_up().await.map(|()| None),
+            State::Live => Ok(match self.backlog.try_take() {
+                Some(item) => self.order(item),
+                None if self.owed.index() > self.read_to.index() => {
+                    let (until, then) = (self.owed, None);
+                    self.state = State::CatchUp { until, then };
+                    None
+                }
+                None => {
+                    let item = self.backlog.take().await.ok_or(End::Cut)?;
+                    self.order(item)
+                }
+            }),
         }
     }
 

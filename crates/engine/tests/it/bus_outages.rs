@@ -10,7 +10,7 @@ use toolgate_engine::intake::Submission;
 use toolgate_engine::model::Ask;
 use toolgate_engine::store::Store;
 use toolgate_kernel::event::{Event, Seq, Status};
-use toolgate_kernel::id::NodeId;
+use toolgate_kernel::id::{NodeId, SessionId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
@@ -174,6 +174,30 @@ async fn access_is_looked_at_again_after_the_bus_was_away() {
     bus.return_to_all();
     let doubted = watch.next(|_| false);
     tokio::time::timeout(SOON, doubted)
+        .await
+        .expect("whoever watches looks in the store");
+}
+
+#[tokio::test(start_paused = true)]
+async fn access_is_looked_at_again_while_another_node_is_silent() {
+    let (a, b, bus) = pair(by_words).await;
+    bus.cut_off(NodeId::new(Uuid::from_u128(1)));
+    let mut watch = b.engine.revocations().watch();
+    a.engine.session_ended(SessionId::new(Uuid::from_u128(7)));
+    // Not once, but for as long as it lasts.
+    for _ in 0..3 {
+        tokio::time::timeout(SOON, watch.next(|_| false))
+            .await
+            .expect("whoever watches looks in the store");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn access_is_looked_at_again_when_notices_were_lost() {
+    let (_a, b, bus) = pair(by_words).await;
+    let mut watch = b.engine.revocations().watch();
+    bus.lose();
+    tokio::time::timeout(SOON, watch.next(|_| false))
         .await
         .expect("whoever watches looks in the store");
 }

@@ -1,5 +1,6 @@
 //! What goes away: a node in the middle of a step, Redis, PostgreSQL.
 
+use reqwest::Method;
 use rustix::process::Signal;
 use serde_json::json;
 use toolgate_testkit::postgres_server::Stop;
@@ -108,6 +109,55 @@ async fn without_redis_everything_goes_on_from_the_store() {
         assert!(log.contains("the bus is away"), "{log}");
         assert!(!log.contains(toolgate_testkit::redis_server::PASSWORD), "{log}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_who_is_taken_out_on_a_node_that_is_cut_off_reads_nothing_that_is_said_elsewhere() {
+    // No heartbeat comes to help.
+    let cluster = Cluster::start_with(&[("TOOLGATE_HTTP_HEARTBEAT", "1h")]).await;
+    let [a, b, c] = cluster.apis();
+    cluster.until_bus("joined").await;
+    let space = id(&a.post("/v1/spaces", &json!({})).await.body, "id");
+    let member = format!("/v1/spaces/{space}/members/bob");
+    assert_eq!(a.put(&member, &json!({})).await.status, 204);
+    let say = async |words: &str| {
+        let said = json!({"text": words, "respond": false});
+        let posted = c.post(&format!("/v1/spaces/{space}/messages"), &said).await;
+        assert_eq!(posted.status, 202, "{posted:?}");
+    };
+    let path = format!("/v1/spaces/{space}/events");
+    let stream = b.as_user("bob").request(Method::GET, &path);
+    let stream = stream.header("accept", "text/event-stream");
+    let mut of_bob = stream.send().await.expect("a stream");
+    say("said before").await;
+    soon("a message", async {
+        let mut told = Vec::new();
+        while !String::from_utf8_lossy(&told).contains("said before") {
+            let more = of_bob.chunk().await.expect("bytes");
+            told.extend_from_slice(&more.expect("no end"));
+        }
+    })
+    .await;
+    // Words of a step under way come over the bus alone: who was never heard is not missed.
+    let run = id(&a.start("text:3 hold:2").await, "runId");
+    let mut words = b.follow(&run, 0).await;
+    words
+        .until("a word from another node", |event| event.kind == "text-delta")
+        .await;
+    cluster.models.release(1);
+
+    cluster.bus_cables[0].cut();
+    soon("its silence to be noticed", async {
+        while cluster.bus_of(1).await != "doubtful" {
+            tokio::time::sleep(LOOK).await;
+        }
+    })
+    .await;
+    assert_eq!(a.send(Method::DELETE, &member, &json!({})).await.status, 204);
+    say("said later").await;
+    let rest = soon("the stream's end", of_bob.text()).await.expect("its end");
+    assert!(rest.contains("ACCESS_ENDED"), "{rest}");
+    assert!(!rest.contains("said later"), "{rest}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
