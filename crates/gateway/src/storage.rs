@@ -92,7 +92,8 @@ pub struct Opened {
     pub store: Arc<dyn Storage>,
     /// Where it is, for people.
     pub place: String,
-    /// Held while the first project and its keys are made: of several nodes that start at once, one makes them.
+    /// Held until the node serves: of several that start at once one makes the first project and its keys, and no import begins
+    /// meanwhile.
     pub starting: Option<StartLock>,
 }
 

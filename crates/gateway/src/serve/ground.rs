@@ -28,7 +28,7 @@ pub struct Ground {
     pub store: Arc<dyn Storage>,
     /// Where the data is, for people.
     pub place: String,
-    /// Held while the first project and its keys are made.
+    /// Held until the node serves.
     pub starting: Option<StartLock>,
 }
 

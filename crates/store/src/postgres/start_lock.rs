@@ -1,5 +1,5 @@
-//! What only one node may do at a time when it starts: make the first project and its keys. An import holds the lock too, so
-//! that no gateway starts meanwhile.
+//! One node starts at a time: it may make the first project and its keys. An import holds the lock too, so that no gateway starts
+//! meanwhile.
 
 use std::time::Duration;
 
