@@ -167,7 +167,14 @@ pub async fn encryption_key(
             let key = EncryptionKey::read(key.expose());
             key.map_err(|words| anyhow!("the setting `encryption_key` is no key: {words}"))
         }
-        (None, None) => data.encryption_key(),
+        (None, None) => match data.known_encryption_key()? {
+            Some(key) => Ok(key),
+            // An import from PostgreSQL brings its key along.
+            None => match stored_key(store).await? {
+                Some(key) => Ok(key),
+                None => data.encryption_key(),
+            },
+        },
         (None, Some(_)) => shared_key(data, store).await,
     }
 }
@@ -218,8 +225,42 @@ async fn shared_key(data: &DataDir, store: &dyn Storage) -> anyhow::Result<Encry
             Err(error) => return Err(error.into()),
         }
     }
-    let stored = store.record(shared(), KEY).await?;
-    let stored = stored.ok_or_else(|| anyhow!("the encryption key in the database is gone"))?;
+    let stored = stored_key(store).await?;
+    stored.ok_or_else(|| anyhow!("the encryption key in the database is gone"))
+}
+
+async fn stored_key(store: &dyn Storage) -> anyhow::Result<Option<EncryptionKey>> {
+    let Some(stored) = store.record(shared(), KEY).await? else {
+        return Ok(None);
+    };
     let SharedKey { key } = stored.body.read()?;
-    EncryptionKey::read(&key).map_err(|words| anyhow!("the encryption key in the database is none: {words}"))
+    let key = EncryptionKey::read(&key);
+    key.map(Some)
+        .map_err(|words| anyhow!("the encryption key in the database is none: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_that_was_imported_from_postgresql_is_read_with_the_key_that_it_brings() {
+        let [postgres, sqlite] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+        let data = DataDir::open(postgres.path()).expect("a data directory");
+        let store = open_sqlite(&data, Damage::Refused).expect("a store");
+        let brought = shared_key(&data, &store).await.expect("a key").write();
+        // Only the rows are imported.
+        let empty = DataDir::open(sqlite.path()).expect("a data directory");
+        let settings = Settings::default();
+        let key = encryption_key(&settings, &empty, &store).await.expect("the key");
+        assert_eq!(key.write(), brought);
+        let other = open_sqlite(&empty, Damage::Refused).expect("a store");
+        let own = encryption_key(&settings, &empty, &other)
+            .await
+            .expect("a key")
+            .write();
+        assert_ne!(own, brought);
+        let again = encryption_key(&settings, &empty, &store).await.expect("the key");
+        assert_eq!(again.write(), own, "what it has encrypted itself stays readable");
+    }
 }
