@@ -204,14 +204,39 @@ impl Consents {
             forgotten: forgotten.map(forgotten_until),
             known: None,
         };
-        match known {
-            Some(known) => place.known = ConsentRecord::read(known),
-            None if place.takes(consent) => {
-                place.leaving = self.leaving(set, place.forgotten.is_some()).await?
-            }
-            None => {}
+        if let Some(known) = known {
+            place.known = ConsentRecord::read(known);
+            return Ok(place);
+        }
+        let earlier = self.earlier_form(set, consent).await?;
+        place.known = earlier
+            .clone()
+            .and_then(ConsentRecord::read)
+            .filter(|earlier| earlier.revoked_at.is_some());
+        if place.takes(consent) {
+            place.leaving = self.leaving(set, place.forgotten.is_some()).await?;
+            place.leaving.extend(earlier.map(Leaving::of));
         }
         Ok(place)
+    }
+
+    /// The record of the same decision under the id that versions before this one gave it when a plan had called the tool: as
+    /// if it was for nobody.
+    async fn earlier_form(
+        &self,
+        set: RecordSet,
+        consent: &ConsentRecord,
+    ) -> Result<Option<Record>, StoreError> {
+        if consent.given_for.is_none() {
+            return Ok(None);
+        }
+        let id = id(&consent.agent, &consent.tool, consent.by, None);
+        let record = self.records().record(set, &id).await?;
+        let is_same = |record: &Record| {
+            let read = record.body.read::<ConsentRecord>();
+            read.is_ok_and(|earlier| earlier.approval == consent.approval)
+        };
+        Ok(record.filter(is_same))
     }
 
     /// The consents that go so that there is room for one more: those that cannot be read, then those that were revoked

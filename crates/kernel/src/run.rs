@@ -26,7 +26,9 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::call::{Asks, Call, CallState, ErrorCode, Handle, Outcome};
-use crate::event::{Budget, CallRequest, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage};
+use crate::event::{
+    Budget, CallRequest, ChildStatus, Claim, ContextCut, FinishReason, Status, Usage, nobody,
+};
 use crate::id::{ApprovalId, CallId, EntityId, QuestionId, RunId};
 use crate::json::Json;
 use crate::message::Message;
@@ -378,17 +380,18 @@ impl Run {
     pub fn works_for(&self) -> Option<EntityId> {
         self.state.works_for
     }
-    /// Everybody besides the speaker who wrote to the run or had a plan write to it, whom it works for first.
+    /// Everybody besides the speaker who wrote to the run or had a plan write to it: whom it works for first, which may be nobody
+    /// of them.
     pub fn others_behind(&self) -> Vec<EntityId> {
         let first = self.state.works_for;
-        let others = self
-            .state
-            .speakers
-            .iter()
-            .copied()
-            .filter(|one| Some(*one) != first);
-        let all = first.into_iter().chain(others);
-        all.filter(|one| Some(*one) != self.state.speaker).collect()
+        let mut others: Vec<EntityId> = self.state.speakers.clone();
+        others.retain(|one| Some(*one) != first);
+        match first {
+            Some(first) if self.state.speaker.is_none() => others.insert(0, first),
+            None if !others.is_empty() => others.insert(0, nobody()),
+            Some(_) | None => {}
+        }
+        others
     }
     /// Whether somebody wrote to it or to the runs above it whom the gateway does not know.
     pub fn has_unknown_requester(&self) -> bool {

@@ -21,8 +21,7 @@ pub use body::*;
 pub use entry::{Entry, Seq};
 pub use opaque::Opaque;
 use opaque::Tag;
-pub use person::REMOVED;
-pub(crate) use person::nobody;
+pub use person::{REMOVED, nobody};
 pub use status::{EndReason, FinishReason, Status, Usage};
 pub use tool_body::*;
 

@@ -62,8 +62,8 @@ impl Message {
         }
     }
 
-    /// The person whom an answer to it works for: its sender, or the first of those it was written on behalf of. Nobody once
-    /// that person is deleted.
+    /// The person whom an answer to it works for: its sender, or the first of those it was written on behalf of. None where
+    /// [`nobody`] stands first.
     pub fn person(&self) -> Option<EntityId> {
         let first = self.from.or(self.on_behalf_of.first().copied());
         first.filter(|person| *person != nobody())

@@ -9,6 +9,7 @@ use toolgate_bus::InProcessBus;
 use toolgate_engine::ScheduledMessage;
 use toolgate_engine::consents::{ConsentRecord, Giver};
 use toolgate_engine::intake::{Decision, Posted, Submission, UnderWay};
+use toolgate_engine::record_index::put;
 use toolgate_engine::records::{Amendment, Change, Owner, RecordSet, Records};
 use toolgate_engine::store::{MemberRecord, SpaceRecord, Store};
 use toolgate_kernel::event::{Event, Status, ToolInputAvailable};
@@ -227,6 +228,50 @@ async fn a_yes_to_the_plan_of_a_person_is_for_that_person_and_for_no_other() {
     let others = plan_asks(&world, space, BOB, 3).await.expect("it is Bob's plan");
     approve(&world, others, member(BOB)).await;
     assert_eq!(plan_asks(&world, space, BOB, 4).await, None, "his own yes counts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_to_a_plan_that_an_earlier_version_has_stored_and_revoked_stays_revoked() {
+    let records = Arc::new(MemoryStore::new());
+    let world = World::with(Setup {
+        records: records.clone(),
+        ..setup(json!("until-revoked"))
+    })
+    .await;
+    let space = space(&world).await;
+    let approval = plan_asks(&world, space, ADA, 1).await.unwrap();
+    approve(&world, approval, Decider::Backend).await;
+    let stored = consents(&world, space).await.remove(0);
+    // For nobody who is known: the id that the earlier version gave to yeses to plans.
+    let for_nobody = asks(&world, space, None).await.unwrap();
+    approve(&world, for_nobody, Decider::Backend).await;
+    let known = consents(&world, space).await;
+    let id = known.iter().find(|consent| consent.given_for.is_none());
+    let id = id.unwrap().id.clone();
+    for (revoked_at, expected) in [(Some(stored.given_at), 0), (None, 1)] {
+        let earlier = ConsentRecord {
+            given_for: None,
+            revoked_at,
+            ..stored.clone()
+        };
+        let body = serde_json::to_value(earlier).unwrap().into();
+        let amendment = Amendment {
+            changes: vec![Change::Clear, put(id.clone(), body)],
+            ..Amendment::default()
+        };
+        records
+            .amend_records(consents_of(space), amendment, Time(0))
+            .await
+            .unwrap();
+        let same = world
+            .engine
+            .decide(approval, Decision::Approve(None), Decider::Backend);
+        assert!(same.await.unwrap().remembered);
+        world.rest().await;
+        let known = consents(&world, space).await;
+        assert_eq!(known.len(), expected, "{known:?}");
+        assert!(known.iter().all(|consent| consent.given_for == Some(person(ADA))));
+    }
 }
 
 #[tokio::test(start_paused = true)]

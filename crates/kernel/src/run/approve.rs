@@ -57,7 +57,8 @@ impl Run {
                     let verified = definition.input.verify(&value);
                     verified.map_err(|misfit| Rejected::from(misfit).within("/input"))?;
                 }
-                let remembered = is_remembered(&terms, edited.as_ref(), remember, by)?;
+                let lasts = is_remembered(&terms, edited.as_ref(), remember, by)?;
+                let remembered = lasts && !self.state.is_for_nobody;
                 // What runs is what was asked about, or what the person made of it: the log proves which.
                 let runs = edited.clone().unwrap_or_else(|| call.input());
                 let input_hash = Some(definition::hash(&runs.to_value()));

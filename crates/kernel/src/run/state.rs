@@ -48,8 +48,8 @@ pub struct RunState {
     pub(super) speaker: Option<EntityId>,
     /// The person for whom that message was: its sender, or who asked for the plan that posted it.
     pub(super) works_for: Option<EntityId>,
-    /// Whether that person was deleted since.
-    person_was_deleted: bool,
+    /// Whether it was for nobody although there were people behind it, as when that person was deleted since.
+    pub(super) is_for_nobody: bool,
     /// All three of the newest message, which the next step answers.
     heard: (Option<EntityId>, Option<EntityId>, bool),
     /// Time zone of whoever wrote last and has one.
@@ -154,7 +154,7 @@ impl Default for RunState {
             reservations: Reservations::default(),
             speaker: None,
             works_for: None,
-            person_was_deleted: false,
+            is_for_nobody: false,
             heard: (None, None, false),
             speakers: Vec::new(),
             unknown_speaker: false,
@@ -313,7 +313,7 @@ impl RunState {
                 self.step = e.step;
                 self.step_began = time;
                 // A message that comes while the model writes is not what its calls were made for.
-                (self.speaker, self.works_for, self.person_was_deleted) = self.heard;
+                (self.speaker, self.works_for, self.is_for_nobody) = self.heard;
                 self.steps_since_message += 1;
                 if self.status == Status::Queued {
                     self.status = Status::Running;
@@ -450,10 +450,10 @@ impl RunState {
             self.time_zone = Some(zone.clone());
         }
         // Also nobody: a plan or a backend that joins the run must not have the grants of whoever spoke before.
-        self.heard = (e.message.from, e.message.person(), e.message.is_removed());
+        self.heard = (e.message.from, e.message.person(), e.message.is_for_nobody());
         self.unknown_speaker |= self.heard.1.is_none();
         if self.step == 0 {
-            (self.speaker, self.works_for, self.person_was_deleted) = self.heard;
+            (self.speaker, self.works_for, self.is_for_nobody) = self.heard;
         }
         for person in e.message.people() {
             if !self.speakers.contains(&person) {
@@ -467,7 +467,7 @@ impl RunState {
     fn hear_request(&mut self, e: &CallRequest) {
         self.time_zone = e.sender.as_ref().and_then(|sender| sender.time_zone.clone());
         self.heard = (e.from, e.from, false);
-        (self.speaker, self.works_for, self.person_was_deleted) = self.heard;
+        (self.speaker, self.works_for, self.is_for_nobody) = self.heard;
         self.speakers.extend(e.from);
         self.unknown_speaker |= e.from.is_none();
     }
@@ -507,8 +507,8 @@ impl RunState {
             answered: !e.expired,
             by: e.by,
             input_hash: e.input_hash.clone(),
-            // One that was given for a person who was deleted would be for nobody known, which is anybody.
-            remembered: e.remembered && !self.person_was_deleted,
+            // For nobody known would be for anybody whom a secret key speaks for.
+            remembered: e.remembered && !self.is_for_nobody,
             works_for: self.works_for,
         });
         // A no is followed by the event that settles the call.

@@ -277,6 +277,34 @@ fn a_yes_until_it_is_revoked_stands_for_the_plans_of_its_person_and_for_nobody_e
 }
 
 #[test]
+fn a_run_below_works_for_nobody_where_the_one_above_does() {
+    let agent = agent(json!("until-revoked"));
+    let mut above = story(&agent, Some(2));
+    above.take(Arrival::Message(message(2))).unwrap();
+    let _ = above.take(Arrival::Reply(crate::story::words("on my way again")));
+    assert_eq!(above.run.works_for(), None, "who wrote last is not known");
+    let prompt = Message {
+        on_behalf_of: above.run.others_behind(),
+        ..message(3)
+    };
+    assert_eq!(
+        prompt.people().collect::<Vec<_>>(),
+        [person(2)],
+        "who may have asked"
+    );
+    for by in [member(2, &[]), Decider::Backend] {
+        let below = story_of(&agent, prompt.clone());
+        assert!(asks_in(below, consent(&agent, by, Some(2))));
+    }
+    // Nor is a yes there one for that person, or for anybody.
+    let mut below = story_of(&agent, prompt);
+    below.take(calls(&[])).unwrap();
+    let yes = decide(&below, Verdict::Approve(None), None, Decider::Backend);
+    let events = below.take(yes).unwrap();
+    assert!(!response(&events).remembered);
+}
+
+#[test]
 fn a_member_changes_no_input_that_another_members_grants_are_used_for() {
     let config = json!({"tools": [{
         "name": "my_tool", "description": "Makes a sheet.", "executionType": "basic",

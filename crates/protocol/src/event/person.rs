@@ -8,7 +8,7 @@ use crate::message::{Message, Part};
 pub const REMOVED: &str = "(removed)";
 
 /// Stands for a person who was deleted where nobody at all would mean everybody.
-pub(crate) fn nobody() -> EntityId {
+pub fn nobody() -> EntityId {
     EntityId::from_bytes([0; 16])
 }
 
@@ -101,9 +101,9 @@ impl Event {
 }
 
 impl Message {
-    /// Whether the person whom an answer to it worked for was deleted: its sender, of whom nothing is left, or who asked for the
-    /// plan that posted it.
-    pub fn is_removed(&self) -> bool {
+    /// Whether an answer to it works for nobody, although there are people behind it: its sender was deleted, of whom nothing
+    /// is left, or who asked for the plan that posted it, or the run above works for none of those who wrote to it.
+    pub fn is_for_nobody(&self) -> bool {
         let is_blank = matches!(self.parts.as_slice(), [Part::Text { text }] if text == REMOVED);
         let has_lost_sender = self.sender.is_none() && self.origin.is_none() && is_blank;
         self.from.is_none() && (has_lost_sender || self.on_behalf_of.first() == Some(&nobody()))
@@ -204,7 +204,7 @@ mod tests {
         let after = said(person).without_person(person).unwrap();
         let text = serde_json::to_string(&after).unwrap();
         assert!(text.contains(REMOVED) && !text.contains("my address"), "{text}");
-        let removed = |event: &Event| matches!(event, Event::Said(e) if e.message.is_removed());
+        let removed = |event: &Event| matches!(event, Event::Said(e) if e.message.is_for_nobody());
         assert!(removed(&after) && !removed(&said(person)));
         let other = EntityId::from_bytes([8; 16]);
         assert_eq!(said(other).without_person(person), None);
@@ -224,7 +224,11 @@ mod tests {
         };
         let without_ada = |mut message: Message| {
             remove_from(&mut message, ada);
-            (message.person(), message.is_removed(), message.people().collect())
+            (
+                message.person(),
+                message.is_for_nobody(),
+                message.people().collect(),
+            )
         };
         assert_eq!(without_ada(plans(&[ada])), (None, true, vec![]));
         assert_eq!(without_ada(plans(&[ada, bob])), (None, true, vec![bob]));
