@@ -96,14 +96,13 @@ pub(crate) async fn entity(
     At(named): At<String>,
 ) -> Result<Answer<Report>, Refusal> {
     let subject = subject(&named)?;
-    let record = match door.access.entity_record(project, subject).await {
-        Ok(record) => record,
-        Err(missing @ AccessError::NotFound(_)) => {
-            let again = resources.deletions.delete_entity_again(project, subject).await;
-            let removed = again.map_err(refusal)?.ok_or(missing)?;
-            return Ok(Report::of(removed));
-        }
-        Err(error) => return Err(error.into()),
+    // Of a person with this subject who was deleted before, also where another one has it by now.
+    let again = resources.deletions.delete_entity_again(project, subject).await;
+    let left = again.map_err(refusal)?;
+    let record = match (door.access.entity_record(project, subject).await, left) {
+        (Ok(record), _) => record,
+        (Err(AccessError::NotFound(_)), Some(removed)) => return Ok(Report::of(removed)),
+        (Err(error), _) => return Err(error.into()),
     };
     let removed = resources.deletions.delete_entity(&record).await;
     removed.map(Report::of).map_err(refusal)

@@ -1,5 +1,6 @@
 //! Repeated requests for deletions whose subject is gone already, while the rest of it may still be deleted.
 
+use toolgate_kernel::event::Seq;
 use toolgate_kernel::id::ProjectId;
 
 use super::{DeletionError, Deletions, PORTION, Plan, Removed, What, record_set};
@@ -22,8 +23,19 @@ impl Deletions {
             let held = self.take_over(project, left).await?;
             return self.carry_out(held).await.map(Some);
         }
-        let was_deleted = self.was_deleted(project, deleted).await?;
-        Ok(was_deleted.then(Removed::new))
+        if !self.was_deleted(project, deleted).await? {
+            return Ok(None);
+        }
+        // It may go with another deletion: of its space, of a person, of what is old.
+        let store = &self.engine.inner.store;
+        let is_left = match deleted {
+            Deleted::Run(run) => store.run_bytes(run).await? > 0,
+            Deleted::Space(space) => store.space_tail(space).await? > Seq(0),
+        };
+        match is_left {
+            true => Err(DeletionError::UnderWay),
+            false => Ok(Some(Removed::new())),
+        }
     }
 
     /// The report of the deletion of a person of whom there is no entity any more, named by subject or id, when it is finished

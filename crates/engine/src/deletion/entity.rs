@@ -55,7 +55,11 @@ impl Deletions {
     /// Deletes spaces that only this person is a member of, and takes the person out of the others.
     async fn leave_spaces(&self, held: &mut Held, entity: EntityId) -> Result<(), DeletionError> {
         if let Some(space) = held.plan.space_begun {
-            self.erase_space(held, space).await?;
+            // While its row is there nothing of it is gone, and who is a member now decides below.
+            if self.engine.inner.store.space(space).await?.is_none() {
+                self.erase_space(held, space).await?;
+            }
+            held.plan.space_begun = None;
         }
         loop {
             let store = &self.engine.inner.store;

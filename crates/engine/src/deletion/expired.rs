@@ -111,7 +111,8 @@ impl Batch {
 }
 
 impl Deletions {
-    /// Archives and deletes a batch of what is too old in a project. False when there is nothing.
+    /// Archives and deletes a batch of what is too old in a project. False when there is nothing, or nothing of it was deleted
+    /// because it changed meanwhile.
     pub(crate) async fn expire(
         &self,
         project: ProjectId,
@@ -128,10 +129,11 @@ impl Deletions {
         let count = |kind: &str| removed.get(kind).copied().unwrap_or_default();
         metrics::counter!("toolgate_retention_runs_total").increment(count("runs"));
         metrics::counter!("toolgate_retention_bytes_total").increment(count("bytes"));
-        if !removed.is_empty() {
+        let is_some = removed.values().any(|count| *count > 0);
+        if is_some {
             tracing::info!(%project, ?removed, "deleted what is older than the project keeps");
         }
-        Ok(true)
+        Ok(is_some)
     }
 
     async fn plan_batch(&self, project: ProjectId, rules: Rules, now: Time) -> Result<Batch, DeletionError> {
