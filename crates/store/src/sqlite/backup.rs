@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use toolgate_engine::store::StoreError;
 
-use super::check::{CheckReport, check_copy};
+use super::check::{CheckReport, check_contradictions, check_file};
 use super::fault::Fault;
 use super::lock::{self, DataLock};
 use super::readers;
@@ -110,12 +110,16 @@ fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     file.map_err(|error| failed(to, error))
 }
 
-/// What a check of a copy says; `Corrupt` if it is damaged.
+/// What a check of a copy says; `Corrupt` if the file is damaged. Rows that contradict each other are in the report: they were
+/// copied as they are, and everything else with them.
 fn checked(copy: &Path) -> Result<CheckReport, StoreError> {
-    let report = check_copy(copy)?;
+    let report = check_file(copy)?;
     match report.damage.first() {
         Some(damage) => Err(StoreError::Corrupt(format!("{}: {damage}", copy.display()))),
-        None => Ok(report),
+        None => Ok(CheckReport {
+            damage: check_contradictions(copy)?,
+            ..report
+        }),
     }
 }
 

@@ -27,10 +27,19 @@ impl Backup {
             other => other.with_context(|| format!("cannot copy {from} to {to}"))?,
         };
         let entries = report.entries;
+        let Some(first) = report.damage.first() else {
+            output::print(&format!(
+                "copied {from} to {to}, which is whole: {entries} entries of the log were read\n"
+            ))?;
+            return Ok(());
+        };
         output::print(&format!(
-            "copied {from} to {to}, which is whole: {entries} entries of the log were read\n"
+            "copied {from} to {to}: {entries} entries of the log were read\n"
         ))?;
-        Ok(())
+        bail!(
+            "rows of {from} contradict each other, and so do those of the copy, which is kept; `toolgate store check` names all, \
+             the first one: {first}"
+        );
     }
 }
 
@@ -64,6 +73,11 @@ impl Restore {
         output::print(&format!(
             "{to} is {from} now, with {entries} entries of the log{kept}\n"
         ))?;
+        if let Some(first) = restored.report.damage.first() {
+            output::print(&format!(
+                "its rows contradict each other; `toolgate store check` names all, the first one: {first}\n"
+            ))?;
+        }
         Ok(())
     }
 }
