@@ -30,6 +30,8 @@ const LOOKS_AT_ONCE: usize = 8;
 const WANTED_AGAIN_MAX: usize = 256;
 /// How often everybody who serves looks whether access still holds, while notices may be lost.
 const ACCESS_EVERY: Duration = Duration::from_secs(5);
+/// Shortest time between two such looks: each costs as many reads as there are streams.
+const ACCESS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether notices were lost since the last look.
 #[derive(Default)]
@@ -55,24 +57,27 @@ impl Missed {
 impl Inner {
     /// Looks in the store for what this node was not told of, until it is stopped.
     pub(crate) async fn catch_up(self: Arc<Self>) {
-        let mut access_doubted = Instant::now();
+        let mut access_doubted: Option<Instant> = None;
+        // Notices were lost just after a look.
+        let mut owes_look = false;
         let mut rest = Duration::ZERO;
         loop {
             let pause = poll_interval(self.bus.health()).map(|every| every.max(rest));
+            let owed = owes_look.then_some(ACCESS_PAUSE);
             tokio::select! {
                 () = self.halt.cancelled() => return,
                 () = self.missed.noted.notified() => {}
-                () = sleep_or_never(pause) => {}
+                () = sleep_or_never(pause.into_iter().chain(owed).min()) => {}
             }
             let began = Instant::now();
             let gap = self.missed.take();
             let health = self.bus.health();
             // A notice that was lost may have told of access that has ended.
-            if gap.is_some() || (health.loses_notices() && access_doubted.elapsed() >= ACCESS_EVERY) {
-                access_doubted = began;
+            owes_look |= gap.is_some();
+            let is_older = |than| access_doubted.is_none_or(|last| began.duration_since(last) >= than);
+            if (owes_look && is_older(ACCESS_PAUSE)) || (health.loses_notices() && is_older(ACCESS_EVERY)) {
+                (access_doubted, owes_look) = (Some(began), false);
                 self.revocations.doubt();
-            }
-            if access_doubted == began {
                 // Something of them may have been deleted. They would not be used, but need not stay in memory either.
                 self.pasts.clear();
             }

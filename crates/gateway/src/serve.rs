@@ -112,7 +112,7 @@ async fn serve(
     };
     let shared = entrance::shared(settings, &ground, &services, access, ends.clone())?;
     let door = entrance::router(settings, &ground, &services, shared.clone(), project, telemetry)?;
-    // Nothing can fail from here on. Only now is this node's lease on its old runs prolonged: one that cannot start leaves them to
+    // Nothing but the store can fail from here on. Only now is this node's lease on its old runs prolonged: one that cannot start leaves them to
     // others. And before others may start: an import is refused from now on, not from the first heartbeat of the engine.
     let lease_end = SystemClock.now().after(settings.engine.node_lease);
     ground.store.heartbeat(services.node.id, lease_end).await?;

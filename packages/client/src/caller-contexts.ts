@@ -31,6 +31,8 @@ export function callerContext(given: CallerContext): CallerContext | undefined {
   return known.length === 0 ? undefined : Object.fromEntries(known.map((member) => [member, given[member]]));
 }
 
+/** Longest wait of a handler for the response to a request that may have made its call: it may be of another call, and hang. */
+const RESPONSE_WAIT_MS = 2000;
 /** Contexts that are kept; the oldest one is dropped first. */
 const CONTEXTS_MAX = 1000;
 
@@ -59,7 +61,10 @@ export class CallerContexts {
   async of(tool: string, callId: string): Promise<CallerContext | undefined> {
     // The event of a call may arrive before the response to the request that has made it.
     const begun = [...this.#beginning].filter((one) => one.tool === tool).map((one) => one.begun);
-    if (!this.#byCall.has(callId)) await Promise.allSettled(begun);
+    if (begun.length > 0 && !this.#byCall.has(callId)) {
+      const patience = new Promise((resolve) => setTimeout(resolve, RESPONSE_WAIT_MS));
+      await Promise.race([Promise.allSettled(begun), patience]);
+    }
     return this.#byCall.get(callId);
   }
 
