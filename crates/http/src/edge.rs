@@ -33,9 +33,9 @@ pub(crate) const RUN_ID: HeaderName = HeaderName::from_static("toolgate-run-id")
 pub(crate) const SPACE_ID: HeaderName = HeaderName::from_static("toolgate-space-id");
 
 const REQUEST_ID_BYTES_MAX: usize = 128;
-/// Most characters of a refused origin that are shown.
+/// Most characters of a foreign origin that are shown.
 const ORIGIN_CHARS_SHOWN: usize = 128;
-/// Most refused origins that the log names until the next start: anybody can make up more.
+/// Most foreign origins that the log names until the next start: anybody can make up more.
 const ORIGINS_NAMED_MAX: usize = 64;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -43,13 +43,13 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Clone)]
 pub(crate) struct Edge {
     door: Shared,
-    refused: Arc<RefusedOrigins>,
+    foreign: Arc<ForeignOrigins>,
 }
 
 impl Edge {
     pub(crate) fn new(door: Shared) -> Self {
-        let refused = Arc::default();
-        Self { door, refused }
+        let foreign = Arc::default();
+        Self { door, foreign }
     }
 }
 
@@ -65,16 +65,16 @@ pub(crate) async fn pass(State(edge): State<Edge>, mut request: Request, next: N
     let preflight = asks_first && origin.is_some();
     let mut response = match preflight {
         true => StatusCode::NO_CONTENT.into_response(),
-        false if asks_first => edge.refused.refuse(request.headers()).into_response(),
+        false if asks_first => edge.foreign.refuse(request.headers()).into_response(),
         false if door.access.open().is_some() && is_foreign(origin.is_some(), request.headers()) => {
             let detail =
                 "without keys the gateway answers to 127.0.0.1, [::1] and localhost, and to their pages";
             Refusal::forbidden(detail).into_response()
         }
         false => {
-            // Without `access-control-allow-origin` the page may not read the answer.
+            // Without `access-control-allow-origin` the request is executed, and only its answer is kept from the page.
             if origin.is_none() && is_from_another_page(request.headers(), request.uri()) {
-                edge.refused.log(request.headers());
+                edge.foreign.log(request.headers(), HIDDEN_ANSWER);
             }
             in_flight.count_answer(door, observed(&id, request, next).await)
         }
@@ -179,31 +179,35 @@ fn is_from_another_page(headers: &HeaderMap, uri: &Uri) -> bool {
     !origin.is_some_and(|(_, own)| host.is_some_and(|host| host.eq_ignore_ascii_case(own)))
 }
 
-/// Origins whose pages were refused. The browser tells a page nothing of the reason: the words are for whoever looks at the
-/// response or at the log.
-#[derive(Default)]
-struct RefusedOrigins(Mutex<HashSet<String>>);
+/// What the log says of a page that asked before its request.
+const REFUSED_PREFLIGHT: &str =
+    "the preflight of a page of another origin is refused, allow it in http.origins";
+/// What the log says of a page whose request needs no preflight.
+const HIDDEN_ANSWER: &str =
+    "a page of another origin is answered, but its browser hides the answer, allow it in http.origins";
 
-impl RefusedOrigins {
+/// Origins that are not allowed, of pages that called. The browser tells a page nothing of the reason: the words are for whoever
+/// looks at the response or at the log.
+#[derive(Default)]
+struct ForeignOrigins(Mutex<HashSet<String>>);
+
+impl ForeignOrigins {
     fn refuse(&self, headers: &HeaderMap) -> Refusal {
-        let origin = self.log(headers);
+        let origin = self.log(headers, REFUSED_PREFLIGHT);
         Refusal::forbidden(format!(
             "pages of {origin:?} may not call this gateway, add the origin to the setting http.origins (TOOLGATE_HTTP_ORIGINS)"
         ))
     }
 
-    /// Names the origin in the log, once, and gives it.
-    fn log(&self, headers: &HeaderMap) -> String {
+    /// Names the origin in the log, once, with what became of its request, and gives it.
+    fn log(&self, headers: &HeaderMap, outcome: &str) -> String {
         let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
         let origin: String = String::from_utf8_lossy(origin)
             .chars()
             .take(ORIGIN_CHARS_SHOWN)
             .collect();
         if self.is_new(&origin) {
-            tracing::info!(
-                origin,
-                "a page of another origin was refused, see the setting http.origins"
-            );
+            tracing::info!(origin, "{outcome}");
         }
         origin
     }
@@ -296,11 +300,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_origin_is_named_once_and_only_so_many_are() {
-        let refused = RefusedOrigins::default();
-        assert!(refused.is_new("https://evil.example"));
-        assert!(!refused.is_new("https://evil.example"));
-        let named = (0..100).filter(|number| refused.is_new(&format!("https://{number}.example")));
+    fn a_foreign_origin_is_named_once_and_only_so_many_are() {
+        let foreign = ForeignOrigins::default();
+        assert!(foreign.is_new("https://evil.example"));
+        assert!(!foreign.is_new("https://evil.example"));
+        let named = (0..100).filter(|number| foreign.is_new(&format!("https://{number}.example")));
         assert_eq!(named.count(), ORIGINS_NAMED_MAX - 1);
     }
 }
