@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { CallerContexts, callerContext } from './caller-contexts.js';
 import type { ToolCall } from './wire.js';
 
@@ -30,6 +30,23 @@ test('a handler that is asked before the response to the request waits for it', 
   expect(await begun).toEqual(call('call_1_0'));
   contexts.forget('call_1_0');
   expect(await contexts.of('sheet', 'call_1_0')).toBeUndefined();
+});
+
+test('a wait that is over leaves no timer', async () => {
+  vi.useFakeTimers();
+  try {
+    const contexts = new CallerContexts();
+    const { make, respond } = request();
+    const begun = contexts.begin('sheet', make, { userId: 'ann' });
+    const known = contexts.of('sheet', 'call_1_0');
+    expect(vi.getTimerCount()).toBe(1);
+    respond(call('call_1_0'));
+    await begun;
+    expect(await known).toEqual({ userId: 'ann' });
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('calls of others have no context, and those of other tools do not wait', async () => {

@@ -1,3 +1,4 @@
+import { pause } from './back-off.js';
 import type { ToolCall } from './wire.js';
 
 /**
@@ -31,7 +32,7 @@ export function callerContext(given: CallerContext): CallerContext | undefined {
   return known.length === 0 ? undefined : Object.fromEntries(known.map((member) => [member, given[member]]));
 }
 
-/** Longest wait of a handler for the response to a request that may have made its call: it may be of another call, and hang. */
+/** Longest wait for a pending request that may have made this call. */
 const RESPONSE_WAIT_MS = 2000;
 /** Contexts that are kept; the oldest one is dropped first. */
 const CONTEXTS_MAX = 1000;
@@ -62,8 +63,10 @@ export class CallerContexts {
     // The event of a call may arrive before the response to the request that has made it.
     const begun = [...this.#beginning].filter((one) => one.tool === tool).map((one) => one.begun);
     if (begun.length > 0 && !this.#byCall.has(callId)) {
-      const patience = new Promise((resolve) => setTimeout(resolve, RESPONSE_WAIT_MS));
-      await Promise.race([Promise.allSettled(begun), patience]);
+      const over = new AbortController();
+      await Promise.race([Promise.allSettled(begun), pause(RESPONSE_WAIT_MS, over.signal)]);
+      // A timer that is left keeps a Node process alive.
+      over.abort();
     }
     return this.#byCall.get(callId);
   }
