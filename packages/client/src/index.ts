@@ -1,3 +1,4 @@
+export { pause } from './back-off.js';
 export { CallEnded, type CallJob, CallRunner, type Fate } from './call-runner.js';
 export type { CallerContext } from './caller-contexts.js';
 export type { Calls } from './calls.js';

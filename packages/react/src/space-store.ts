@@ -1,4 +1,11 @@
-import { GoneError, type ToolgateClient, ToolgateError, UnavailableError, type wire } from '@toolgate/client';
+import {
+  GoneError,
+  pause,
+  type ToolgateClient,
+  ToolgateError,
+  UnavailableError,
+  type wire,
+} from '@toolgate/client';
 import { ConversationStore } from './conversation-store.js';
 import { ToolExecutor } from './tool-executor.js';
 
@@ -73,18 +80,8 @@ export class SpaceStore extends ConversationStore {
 
 /** Whether the stream goes on after such an error too: the gateway is away or overloaded. */
 function isPassing(error: unknown): boolean {
+  // What is not the client's own comes from the page's `token` function, which may be cut off from its server as well.
   return error instanceof UnavailableError || !(error instanceof ToolgateError) || error.retryable;
-}
-
-/** Resolves after the time, or as soon as the signal fires. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 const stores = new WeakMap<ToolgateClient, Map<string, WeakRef<SpaceStore>>>();
