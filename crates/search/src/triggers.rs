@@ -562,9 +562,7 @@ mod tests {
         for text in texts {
             let lists = most_triggers(text);
             let lists: Vec<&[String]> = lists.iter().map(Vec::as_slice).collect();
-            let began = std::time::Instant::now();
             let (_, work) = match_counted(&utterance, &lists);
-            println!("{work:?} in {:?}", began.elapsed());
             assert!(work.triggers <= TRIGGER_WORDS_MAX + 1, "{work:?}");
             assert!(work.pairs <= TRIGGER_WORDS_MAX * UTTERANCE_WORDS_MAX, "{work:?}");
         }
