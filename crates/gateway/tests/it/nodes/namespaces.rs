@@ -30,6 +30,9 @@ const NODES: usize = 3;
 const CLIENTS: u64 = 4;
 /// Rounds in `make test`: each kind of cut.
 const ROUNDS: u64 = 4;
+/// Longest time for the start and the end of the test, and for each round of it.
+const FRAME_TIME: Duration = Duration::from_secs(300);
+const ROUND_TIME: Duration = Duration::from_secs(60);
 /// Longest time between two cuts.
 const CALM_MS: u64 = 500;
 /// How long a cable is cut: longer than the lease of a node.
@@ -41,14 +44,16 @@ const SILENCE: Duration = Duration::from_secs(8);
 
 #[test]
 fn what_was_acknowledged_survives_a_network_that_loses_every_packet() {
+    let rounds = setting("TOOLGATE_STORM_ROUNDS", ROUNDS);
+    let limit = FRAME_TIME + ROUND_TIME * u32::try_from(rounds).expect("not so many rounds");
     inside(
         "nodes::namespaces::what_was_acknowledged_survives_a_network_that_loses_every_packet",
-        lose_packets,
+        limit,
+        || lose_packets(rounds),
     );
 }
 
-async fn lose_packets() {
-    let rounds = setting("TOOLGATE_STORM_ROUNDS", ROUNDS);
+async fn lose_packets(rounds: u64) {
     let mut random = Random::seeded("namespaces");
     let mut network = Network::start().await;
     let balancer = Balancer::start(network.nodes.iter().map(Gateway::address)).await;

@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Says that the test is in its namespace.
 const INSIDE: &str = "TOOLGATE_TEST_INSIDE";
@@ -14,8 +15,8 @@ pub const SERVERS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 /// Programs of the system's administrator are not in everybody's path.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs a test in a network namespace where it may make others. Says so where there cannot be any.
-pub fn inside<T: Future<Output = ()>>(name: &str, test: impl FnOnce() -> T) {
+/// Runs a test in a network namespace where it may make others, for so long at most. Says so where there cannot be any.
+pub fn inside<T: Future<Output = ()>>(name: &str, limit: Duration, test: impl FnOnce() -> T) {
     if std::env::var_os(INSIDE).is_some() {
         run("ip", &["link", "set", "lo", "up"]);
         run("ip", &["address", "add", &format!("{SERVERS}/32"), "dev", "lo"]);
@@ -33,6 +34,8 @@ pub fn inside<T: Future<Output = ()>>(name: &str, test: impl FnOnce() -> T) {
     let program = std::env::current_exe().expect("the test");
     let output = in_path(unshare[0])
         .args(&unshare[1..])
+        .args(["timeout", "--verbose", "--kill-after=10"])
+        .arg(limit.as_secs().to_string())
         .arg(program)
         .args(["--exact", name, "--nocapture"])
         .env(INSIDE, "1")
