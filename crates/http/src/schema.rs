@@ -2,6 +2,7 @@
 //! response bodies, and become components of the OpenAPI document.
 
 use serde_json::value::RawValue;
+use toolgate_kernel::event;
 use toolgate_kernel::id;
 use toolgate_kernel::name;
 use toolgate_kernel::problem::Problem;
@@ -164,16 +165,9 @@ impl PartialSchema for Any {
 }
 impl ToSchema for Any {}
 
-const STATUSES: [&str; 8] = [
-    "queued",
-    "running",
-    "waiting_tool",
-    "waiting_approval",
-    "waiting_time",
-    "completed",
-    "failed",
-    "cancelled",
-];
+fn statuses() -> [&'static str; event::Status::ALL.len()] {
+    event::Status::ALL.map(event::Status::as_str)
+}
 
 /// Status of a run.
 pub struct Status;
@@ -182,7 +176,7 @@ impl PartialSchema for Status {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .schema_type(Type::String)
-            .enum_values(Some(STATUSES))
+            .enum_values(Some(statuses()))
             .into()
     }
 }
@@ -193,7 +187,7 @@ pub struct Statuses;
 
 impl PartialSchema for Statuses {
     fn schema() -> RefOr<Schema> {
-        let one = format!("({})", STATUSES.join("|"));
+        let one = format!("({})", statuses().join("|"));
         ObjectBuilder::new()
             .schema_type(Type::String)
             .pattern(Some(format!("^{one}(,{one})*$")))
