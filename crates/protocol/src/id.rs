@@ -183,6 +183,13 @@ numbered!(
 );
 
 impl CallId {
+    /// What the ids of a run's calls begin with, and no other ids.
+    pub fn prefix_of(run: RunId) -> String {
+        let first = Self { run, number: 0 }.to_string();
+        let prefix = first.strip_suffix('0');
+        prefix.expect("an id ends with its number").to_owned()
+    }
+
     /// The approval request of this call.
     pub fn approval(self) -> ApprovalId {
         let Self { run, number } = self;
@@ -266,6 +273,19 @@ mod tests {
                 .parse::<QuestionId>()
                 .is_err()
         );
+    }
+
+    #[test]
+    fn the_ids_of_a_runs_calls_begin_alike_and_those_of_others_do_not() {
+        // The first ends with zeros, as its calls may do.
+        let [run, other] = [0x0192_u128 << 112, 1].map(|number| RunId::new(Uuid::from_u128(number)));
+        let prefix = CallId::prefix_of(run);
+        for number in [0, 1, 10, 100, u32::MAX] {
+            assert!(CallId { run, number }.to_string().starts_with(&prefix));
+            let others = CallId { run: other, number };
+            assert!(!others.to_string().starts_with(&prefix));
+        }
+        assert_eq!(prefix, format!("call_{}_", &run.to_string()["run_".len()..]));
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl Deletions {
         held: &mut Held,
         run: RunId,
     ) -> Result<(), DeletionError> {
-        self.remove_deliveries(held, calls_of(run), |_| true).await
+        self.remove_deliveries(held, CallId::prefix_of(run), |_| true)
+            .await
     }
 
     /// Removes deliveries that name a space, also those of runs that are gone.
@@ -85,10 +86,4 @@ pub(super) fn deliveries(project: ProjectId) -> RecordSet {
         owner: Owner::Project,
         kind: outbox::KIND,
     }
-}
-
-/// How the ids of a run's calls begin.
-fn calls_of(run: RunId) -> String {
-    let first = CallId { run, number: 0 }.to_string();
-    first.trim_end_matches('0').to_owned()
 }

@@ -45,9 +45,7 @@ impl FileName {
 
 /// How the names of the outputs of a run's calls begin.
 pub(crate) fn outputs_of(run: RunId) -> String {
-    let first = FileName::of_output(CallId { run, number: 0 }, "");
-    // Of `outputs/call_RUN_0.` all before the number.
-    first.0.trim_end_matches("0.").to_owned()
+    format!("{OUTPUTS}{}", CallId::prefix_of(run))
 }
 
 /// Whether it names a call's output. Only the gateway writes there, and only agents and backends read it.
