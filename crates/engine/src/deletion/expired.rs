@@ -56,6 +56,7 @@ pub(super) struct Batch {
     pub(super) trees: Vec<Tree>,
     files: Vec<(SpaceId, String)>,
     /// The version of each file. None in a batch of an earlier version, whose files stay until they are planned again.
+    // Beside `files` and not in it: a batch is stored, and gateways of both versions read it during an upgrade.
     #[serde(default)]
     file_versions: Vec<u64>,
     deliveries: Vec<String>,
