@@ -1,11 +1,11 @@
 //! `toolgate serve`: puts the parts together, runs them, and takes them down in order.
 //!
-//! [`ground`] is what there must be before anything is made, [`services`] everything that works on it, [`entrance`] the
-//! doors, and [`lifecycle`] how all of it runs and ends.
+//! [`prepared`] opens what a start needs: listener, data directory, store. [`services`] is everything that works on it,
+//! [`http`] what the doors are given, and [`lifecycle`] how all of it runs and ends.
 
-mod entrance;
-mod ground;
+mod http;
 mod lifecycle;
+mod prepared;
 mod services;
 
 use std::time::Duration;
@@ -26,8 +26,8 @@ use crate::telemetry::Telemetry;
 use crate::welcome::{ConsoleLink, NO_CONSOLE, Welcome};
 use crate::{listen, output, project};
 
-use ground::Ground;
 use lifecycle::{Notice, Parts, Signals};
+use prepared::Prepared;
 use services::Services;
 pub(crate) use services::sources;
 
@@ -71,10 +71,10 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
     toolgate_worker::keep_descriptors_from_workers();
-    let mut ground = Ground::prepare(settings, entry, damage).await?;
-    let services = Services::build(settings, &ground).await?;
-    let project = greet(&services, &ground, settings).await?;
-    warn_of_settings(settings, &ground).await;
+    let mut prepared = Prepared::open(settings, entry, damage).await?;
+    let services = Services::build(settings, &prepared).await?;
+    let project = ensure_project(&services, &prepared, settings).await?;
+    warn_of_settings(settings, &prepared).await;
     if settings.a2a.conformance_agent {
         let agent = conformance::AGENT.parse().expect("a name");
         let config = conformance::config().into();
@@ -83,7 +83,7 @@ async fn serve(
     services.mcp.warm(project).await?;
     let agents = match &settings.agents {
         Some(folder) => {
-            let (engine, store) = (services.engine.clone(), ground.store.clone());
+            let (engine, store) = (services.engine.clone(), prepared.store.clone());
             Some(Folder::open(folder, engine, store, project).await?)
         }
         None => None,
@@ -93,9 +93,9 @@ async fn serve(
         Entry::Keys => Auth::Keys,
         Entry::Open => Auth::Open(project),
     };
-    let access = entrance::access(settings, &ground, &services, auth)?;
+    let access = http::access(settings, &prepared, &services, auth)?;
     if settings.console.enabled {
-        let url = settings.files.address()?.unwrap_or_else(|| ground.url());
+        let url = settings.files.address()?.unwrap_or_else(|| prepared.url());
         let words = match HAS_CONSOLE {
             true => console_link(&access, entry, project, &url).await?.to_string(),
             false => NO_CONSOLE.to_owned(),
@@ -110,22 +110,22 @@ async fn serve(
         leaving: ends.leaving.clone(),
         lasts: settings.drain_notice,
     };
-    let shared = entrance::shared(settings, &ground, &services, access, ends.clone())?;
-    let door = entrance::router(settings, &ground, &services, shared.clone(), project, telemetry)?;
-    // Nothing but the store can fail from here on. Only now is this node's lease on its old runs prolonged: one that cannot start leaves them to
-    // others. And before others may start: an import is refused from now on, not from the first heartbeat of the engine.
+    let shared = http::shared(settings, &prepared, &services, access, ends.clone())?;
+    let door = http::router(settings, &prepared, &services, shared.clone(), project, telemetry)?;
+    // Last, because only the store can still fail: a node that cannot start must not extend the lease on its old runs. Still under
+    // the start lock, so that no import begins in between.
     let lease_end = SystemClock.now().after(settings.engine.node_lease);
-    ground.store.heartbeat(services.node.id, lease_end).await?;
-    drop(ground.starting.take());
+    prepared.store.heartbeat(services.node.id, lease_end).await?;
+    drop(prepared.starting.take());
     let upkeep = AbortOnDropHandle::new(tokio::spawn(telemetry.upkeep()));
-    tracing::info!(address = %ground.address, access = ?entry, "ready");
+    tracing::info!(address = %prepared.address, access = ?entry, "ready");
 
     let mut parts = Parts::new(ends.stop.clone());
-    services.start(&mut parts, settings, &ground);
+    services.start(&mut parts, settings, &prepared);
     let limits = settings.http.connections.limits();
-    parts.start(|_| listen::serve(ground.listener, door, limits, ends));
+    parts.start(|_| listen::serve(prepared.listener, door, limits, ends));
     parts.start(|stop| share_rates(shared.clone(), stop));
-    if let Some(rtc) = ground.rtc {
+    if let Some(rtc) = prepared.rtc {
         tracing::info!(addresses = ?rtc.candidates(), "data channels are answered");
         parts.start(|stop| rtc.run(shared, stop));
     }
@@ -136,37 +136,41 @@ async fn serve(
     services.bus.leave().await;
 
     drop(upkeep);
-    if tokio::time::timeout(STORE_CLOSE, ground.store.close())
+    if tokio::time::timeout(STORE_CLOSE, prepared.store.close())
         .await
         .is_err()
     {
         tracing::warn!("the store did not close in time; what was acknowledged is stored");
     }
-    ground.data.unsign();
+    prepared.data.unsign();
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Says where the gateway is, makes what the project still needs, and shows it.
-async fn greet(services: &Services, ground: &Ground, settings: &Settings) -> anyhow::Result<ProjectId> {
-    let url = ground.url();
+/// Prints where the gateway listens, and makes what the default project still lacks, such as its keys, which are printed once.
+async fn ensure_project(
+    services: &Services,
+    prepared: &Prepared,
+    settings: &Settings,
+) -> anyhow::Result<ProjectId> {
+    let url = prepared.url();
     // Nobody reads on behind a pipe that was closed, as by `head`: the gateway serves all the same.
     output::print(&format!(
         "Toolgate {} listens on {url}, data in {}\nModel: {}\n",
         env!("CARGO_PKG_VERSION"),
-        ground.place,
+        prepared.place,
         settings.model.sentence()
     ))?;
-    project::ensure(&services.engine, &*ground.store, settings, |fresh| {
+    project::ensure(&services.engine, &*prepared.store, settings, |fresh| {
         output::print(&Welcome { fresh, url: &url }.to_string()).map(drop)
     })
     .await
 }
 
 /// Says what may be wrong in the settings, and is no error.
-async fn warn_of_settings(settings: &Settings, ground: &Ground) {
-    if let Some(model) = &ground.model
-        && let Some(doubt) = settings::doubt(model, ground.address.port(), settings.vendors.direct).await
+async fn warn_of_settings(settings: &Settings, prepared: &Prepared) {
+    if let Some(model) = &prepared.model
+        && let Some(doubt) = settings::doubt(model, prepared.address.port(), settings.vendors.direct).await
     {
         tracing::warn!("the setting model.base_url (TOOLGATE_MODEL_BASE_URL) may be wrong: {doubt}");
     }

@@ -30,8 +30,8 @@ use toolgate_tools::readable::{READER, Reader};
 use toolgate_tools::{Planner, Toolkit};
 use toolgate_worker::Workers;
 
-use super::ground::Ground;
 use super::lifecycle::Parts;
+use super::prepared::Prepared;
 use crate::bus::NodeBus;
 use crate::projects::ProjectResolver;
 use crate::settings::Settings;
@@ -56,8 +56,8 @@ pub struct Services {
 }
 
 impl Services {
-    pub async fn build(settings: &Settings, ground: &Ground) -> anyhow::Result<Self> {
-        let store = ground.store.clone();
+    pub async fn build(settings: &Settings, prepared: &Prepared) -> anyhow::Result<Self> {
+        let store = prepared.store.clone();
         let workspace = Workspace::new(store.clone(), WorkspaceLimits::default());
         let program = std::env::current_exe().context("the gateway's own program, which reads documents")?;
         let sandbox = Sandbox::new(program.clone(), SandboxOptions::default());
@@ -100,7 +100,7 @@ impl Services {
             egress: egress.clone(),
             spawning: spawning(settings, &program),
             workspace: workspace.clone(),
-            sign_ins: Some(sign_ins(settings, ground).await?),
+            sign_ins: Some(sign_ins(settings, prepared).await?),
         });
         let remote_agents = RemoteAgents::new(RemoteAgentParts {
             records: store.clone(),
@@ -113,7 +113,7 @@ impl Services {
             .with(Arc::new(PluginSource::new(plugins.clone(), sandbox)))
             .with(Arc::new(McpSource::new(mcp.clone())))
             .with(Arc::new(remote_agents));
-        let node = storage::node(settings, &ground.data)?;
+        let node = storage::node(settings, &prepared.data)?;
         let bus = NodeBus::join(settings).await?;
         let engine = engine(
             store.clone(),
@@ -142,7 +142,7 @@ impl Services {
     }
 
     /// Starts what works without being asked.
-    pub fn start(&self, parts: &mut Parts, settings: &Settings, ground: &Ground) {
+    pub fn start(&self, parts: &mut Parts, settings: &Settings, prepared: &Prepared) {
         let Self {
             engine,
             deliveries,
@@ -153,13 +153,13 @@ impl Services {
         } = self;
         let pusher = Pusher::new(PushParts {
             engine: engine.clone(),
-            directory: ground.store.clone(),
+            directory: prepared.store.clone(),
             configs: self.push_configs.clone(),
             egress: self.egress.clone(),
             outbound: self.projects.clone(),
             secret: settings.a2a.push_secret.clone(),
         });
-        let planner = Planner::new(engine.clone(), ground.store.clone(), settings.plans.limits());
+        let planner = Planner::new(engine.clone(), prepared.store.clone(), settings.plans.limits());
         let retention = Retention::new(
             engine.clone(),
             deletions.clone(),
@@ -194,10 +194,10 @@ fn spawning(settings: &Settings, own_program: &Path) -> Spawning {
 }
 
 /// What sign-ins to MCP servers need: a key, and the address that browsers come back to.
-async fn sign_ins(settings: &Settings, ground: &Ground) -> anyhow::Result<SignInParts> {
+async fn sign_ins(settings: &Settings, prepared: &Prepared) -> anyhow::Result<SignInParts> {
     Ok(SignInParts {
-        key: storage::encryption_key(settings, &ground.data, &*ground.store).await?,
-        public_url: settings.files.address()?.unwrap_or_else(|| ground.url()),
+        key: storage::encryption_key(settings, &prepared.data, &*prepared.store).await?,
+        public_url: settings.files.address()?.unwrap_or_else(|| prepared.url()),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What a start needs before anything is made: an address, a data directory and a store.
+//! Opens what a start needs: listener, data directory, store.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -17,7 +17,8 @@ use crate::data::DataDir;
 use crate::settings::Settings;
 use crate::{output, storage};
 
-pub struct Ground {
+/// What a start has opened.
+pub struct Prepared {
     pub listener: TcpListener,
     pub address: SocketAddr,
     /// The UDP port of data channels, unless they are off.
@@ -32,9 +33,9 @@ pub struct Ground {
     pub starting: Option<StartLock>,
 }
 
-impl Ground {
+impl Prepared {
     /// Refuses what cannot work, before anything is made or printed.
-    pub async fn prepare(settings: &Settings, entry: Entry, damage: Damage) -> anyhow::Result<Self> {
+    pub async fn open(settings: &Settings, entry: Entry, damage: Damage) -> anyhow::Result<Self> {
         // Bound before anything is made: a second start by mistake must not print keys and then fail.
         let listener = bind(&settings.listen).await?;
         let address = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! The doors: who may come in, and what they are given.
+//! Who may come in, and what the HTTP doors are given.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,7 +20,7 @@ use toolgate_http::{Http, HttpSettings, Shared};
 use toolgate_kernel::id::ProjectId;
 use toolgate_tools::Editor;
 
-use super::ground::Ground;
+use super::prepared::Prepared;
 use super::services::Services;
 use crate::exposed::ExposedServers;
 use crate::listen::Ends;
@@ -31,7 +31,7 @@ use crate::{doors, project};
 /// Who is asking, and what they may reach.
 pub fn access(
     settings: &Settings,
-    ground: &Ground,
+    prepared: &Prepared,
     services: &Services,
     auth: Auth,
 ) -> anyhow::Result<Access> {
@@ -39,7 +39,7 @@ pub fn access(
         keys::check_operator(key.expose())
             .map_err(|reason| anyhow!("the key in TOOLGATE_OPERATOR_KEY will not do: {reason}"))?;
     }
-    let store = &ground.store;
+    let store = &prepared.store;
     let settings = AccessSettings {
         auth,
         rate: settings.http.rate.rates(),
@@ -65,7 +65,7 @@ pub fn access(
 /// What the HTTP doors share.
 pub fn shared(
     settings: &Settings,
-    ground: &Ground,
+    prepared: &Prepared,
     services: &Services,
     access: Access,
     ends: Ends,
@@ -89,7 +89,7 @@ pub fn shared(
             heartbeat: settings.http.heartbeat,
             wait_max: settings.http.wait_max,
             origins: settings.http.origins.clone(),
-            session_cookie: SessionCookie::new(ground.address.port(), public_url.as_deref()),
+            session_cookie: SessionCookie::new(prepared.address.port(), public_url.as_deref()),
             leaving: ends.leaving,
             stop: ends.stop,
         },
@@ -99,7 +99,7 @@ pub fn shared(
 /// Every route, and the console's pages if it is served.
 pub fn router(
     settings: &Settings,
-    ground: &Ground,
+    prepared: &Prepared,
     services: &Services,
     shared: Shared,
     project: ProjectId,
@@ -107,7 +107,7 @@ pub fn router(
 ) -> anyhow::Result<Router> {
     let mcp = McpParts {
         workspace: services.workspace.clone(),
-        records: ground.store.clone(),
+        records: prepared.store.clone(),
         entrance: Entrance {
             public_url: settings.files.address()?,
             hosts: settings.http.hosts.clone(),
@@ -122,11 +122,11 @@ pub fn router(
     };
     Ok(doors::router(
         shared,
-        resources(settings, ground, services, telemetry)?,
+        resources(settings, prepared, services, telemetry)?,
         mcp,
         Through::new(Arc::new(ExposedServers(services.mcp.clone())), Limits::default()),
         a2a,
-        ground.rtc.as_ref().map(RtcPort::door),
+        prepared.rtc.as_ref().map(RtcPort::door),
         settings.console.enabled,
     ))
 }
@@ -134,11 +134,11 @@ pub fn router(
 /// What the REST door shows and changes beside runs.
 fn resources(
     settings: &Settings,
-    ground: &Ground,
+    prepared: &Prepared,
     services: &Services,
     telemetry: &Telemetry,
 ) -> anyhow::Result<Resources> {
-    let store = &ground.store;
+    let store = &prepared.store;
     Ok(Resources {
         records: store.clone(),
         deletions: services.deletions.clone(),
