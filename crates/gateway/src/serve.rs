@@ -21,7 +21,7 @@ use toolgate_kernel::id::ProjectId;
 use crate::agents::Folder;
 use crate::bus::share_rates;
 use crate::listen::Ends;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use crate::welcome::{ConsoleLink, NO_CONSOLE, Welcome};
 use crate::{listen, output, project};
@@ -74,7 +74,6 @@ async fn serve(
     let mut prepared = Prepared::open(settings, entry, damage).await?;
     let services = Services::build(settings, &prepared).await?;
     let project = ensure_project(&services, &prepared, settings).await?;
-    warn_of_settings(settings, &prepared).await;
     if settings.a2a.conformance_agent {
         let agent = conformance::AGENT.parse().expect("a name");
         let config = conformance::config().into();
@@ -165,16 +164,6 @@ async fn ensure_project(
         output::print(&Welcome { fresh, url: &url }.to_string()).map(drop)
     })
     .await
-}
-
-/// Says what may be wrong in the settings, and is no error.
-async fn warn_of_settings(settings: &Settings, prepared: &Prepared) {
-    if let Some(model) = &prepared.model
-        && let Some(doubt) = settings::doubt(model, prepared.address.port(), settings.vendors.direct).await
-    {
-        tracing::warn!("the setting model.base_url (TOOLGATE_MODEL_BASE_URL) may be wrong: {doubt}");
-    }
-    settings.warn_of_unpriced_models();
 }
 
 /// What to open in a browser: with a login code that is good once, unless everybody is let in anyway.

@@ -14,7 +14,7 @@ use super::{Damage, Entry};
 use crate::agents::Folder;
 use crate::commands::warnings_of_folder;
 use crate::data::DataDir;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::{output, storage};
 
 /// What a start has opened.
@@ -23,8 +23,6 @@ pub struct Prepared {
     pub address: SocketAddr,
     /// The UDP port of data channels, unless they are off.
     pub rtc: Option<RtcPort>,
-    /// Address of the default model's server, if one is set.
-    pub model: Option<Url>,
     pub data: DataDir,
     pub store: Arc<dyn Storage>,
     /// Where the data is, for people.
@@ -53,13 +51,14 @@ impl Prepared {
         }
         let data = DataDir::open(&settings.data)?;
         data.check_writable()?;
+        // Before the store: its start lock must not be held while this waits for the network.
+        warn_of_settings(settings, model.as_ref(), address).await;
         let opened = storage::open(settings, &data, damage).await?;
         data.sign();
         Ok(Self {
             listener,
             address,
             rtc,
-            model,
             data,
             store: opened.store,
             place: opened.place,
@@ -74,6 +73,16 @@ impl Prepared {
             false => format!("http://{}", self.address),
         }
     }
+}
+
+/// Says what may be wrong in the settings, and is no error. `model` is the address of the default model's server, if one is set.
+async fn warn_of_settings(settings: &Settings, model: Option<&Url>, own: SocketAddr) {
+    if let Some(model) = model
+        && let Some(doubt) = settings::doubt(model, own.port(), settings.vendors.direct).await
+    {
+        tracing::warn!("the setting model.base_url (TOOLGATE_MODEL_BASE_URL) may be wrong: {doubt}");
+    }
+    settings.warn_of_unpriced_models();
 }
 
 async fn bind(listen: &str) -> anyhow::Result<TcpListener> {
