@@ -97,7 +97,7 @@ impl Access {
         Ok(who)
     }
 
-    /// Counts a message over a connection like a request of whoever sends it: many connections allow no more than one.
+    /// Counts a message against the rate limit of its sender, shared by all of its connections.
     pub fn count_message(&self, who: &Principal) -> Result<(), AccessError> {
         let asker = match (&who.session, &who.user, who.key) {
             (Some(shown), ..) => Asker::Session(shown.session.id),

@@ -201,7 +201,7 @@ impl Session {
             if start <= self.cursor {
                 continue;
             }
-            // What was revoked has ended, unless the store says otherwise.
+            // Access may have been revoked. If the store cannot tell, the channel is cut and the client reconnects.
             if self.pass.is_doubtful() {
                 self.check(Standing::Unknown).await?;
             }

@@ -1,7 +1,7 @@
 //! Starts of calls that the log has no event for. A call that may be executed again after a crash, or whose output is fixed,
 //! is not recorded before it runs: that it begins follows from what the log says of it. Each message is made from one event
-//! and those that were stored with it, so every reader is told the same at the same place, also one that comes back. A call that is
-//! delegated has such an event as well: once it is known to whom, it is told again with that.
+//! and those that were stored with it, so every reader is told the same at the same place, also one that comes back. A delegated
+//! call is announced twice: when it may start, and when its run or task is known.
 
 use toolgate_engine::feed::Batch;
 use toolgate_kernel::event::{ChildCall, Event, Seq, ToolExecuting, ToolRef};

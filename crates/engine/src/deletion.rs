@@ -124,10 +124,10 @@ struct Plan {
     /// What was removed so far.
     #[serde(default)]
     removed: Removed,
-    /// Space of a person that is being deleted.
+    /// Own space of the person whose deletion has begun; its row may be gone already.
     #[serde(default, rename = "spaceBegun", skip_serializing_if = "Option::is_none")]
     space_begun: Option<SpaceId>,
-    /// Run tree of a space or a person that is being deleted.
+    /// Run tree whose deletion has begun.
     #[serde(default, rename = "treeBegun", skip_serializing_if = "Option::is_none")]
     tree_begun: Option<Tree>,
 }

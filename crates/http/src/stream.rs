@@ -156,7 +156,7 @@ pub trait Page: Send + 'static {
 
 /// What a reader is told whose role in the space has changed.
 const ROLE_CHANGED: &str = "your role in the space has changed";
-/// What a reader is told of whom nobody knows now what it may read.
+/// Reason given when the store cannot confirm the reader's access; the client may reconnect.
 const NO_STORE: &str = "the store does not answer";
 /// Code of the error that ends the stream of a reader whose access has ended.
 pub const ACCESS_ENDED: &str = "ACCESS_ENDED";
@@ -177,8 +177,8 @@ async fn write(
     let heartbeat = door.settings.heartbeat;
     let mut beat = pin!(tokio::time::sleep(heartbeat));
     let mut stopped = pin!(door.settings.stop.cancelled());
-    // Which of what the subscription took was followed by a look whether the pass holds.
-    let mut vouched = None;
+    // Number of the last store read after which access was checked.
+    let mut checked_read = None;
     page.open(&mut frames.buffer);
     while !page.is_over() {
         let batch = {
@@ -224,11 +224,11 @@ async fn write(
             beat.as_mut().reset(Instant::now() + heartbeat);
         }
         // While nobody may have told of an end, the store is asked again whenever more was read from it.
-        let taken = Some(events.takes());
-        let is_unsure = vouched != taken
+        let last_read = Some(events.reads());
+        let is_unsure = checked_read != last_read
             && matches!(batch, Ok(Batch::Stored(_)))
             && door.engine.bus_health().loses_notices();
-        // What was revoked has ended, unless the store says otherwise.
+        // Access may have been revoked. If the store cannot tell, the stream is cut and the client reconnects.
         let is_doubtful = pass.is_doubtful() || is_unsure;
         if is_doubtful || is_late {
             let standing = match is_doubtful {
@@ -238,7 +238,7 @@ async fn write(
             if standing != Standing::Holds {
                 return frames.leave(page, standing).await;
             }
-            vouched = taken;
+            checked_read = last_read;
         }
         match batch {
             Ok(batch) => {

@@ -16,7 +16,7 @@ const MESSAGE_CHARS_MAX: usize = 400;
 const SEEN_CHARS_MAX: usize = 200;
 /// Most characters of a content type.
 const CONTENT_TYPE_CHARS_MAX: usize = 64;
-/// Most bytes of the beginning of an API key that a message may end with.
+/// Longest prefix of the API key that may remain at the end of a cut message.
 const KEY_BYTES_SHOWN_MAX: usize = 4;
 /// Longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);

@@ -8,8 +8,8 @@ use crate::records::{Listing, Record};
 use crate::store::Deleted;
 
 impl Deletions {
-    /// The report of a repeated deletion: empty when it was finished in the last days, of all that was removed when it is
-    /// finished now, none when nothing was deleted. `UnderWay` while it goes on elsewhere.
+    /// Repeats the deletion of a run or space. None if it was not deleted in the last days, an empty report if that had already
+    /// finished, the full report if this call finishes it, `UnderWay` if another node or another deletion works on it.
     pub async fn delete_again(
         &self,
         project: ProjectId,
@@ -38,8 +38,8 @@ impl Deletions {
         }
     }
 
-    /// The report of the deletion of a person of whom there is no entity any more, named by subject or id, when it is finished
-    /// now; none when nothing is left of it. `UnderWay` while it goes on elsewhere.
+    /// Finishes the deletion of a person, named by subject or id, whose entity is gone. None if no such deletion is left, the full
+    /// report if this call finishes it, `UnderWay` if another node works on it.
     pub async fn delete_entity_again(
         &self,
         project: ProjectId,

@@ -51,8 +51,8 @@ pub struct Subscription {
     /// follower registered and are read once the backlog is empty.
     owed: Seq,
     ready: VecDeque<Batch>,
-    /// How often `ready` was empty and something was read or heard.
-    takes: u64,
+    /// Number of reads so far, of the store or of the backlog.
+    reads: u64,
     state: State,
 }
 
@@ -99,7 +99,7 @@ impl Subscription {
             read_to: cursor,
             owed: Seq(0),
             ready: VecDeque::new(),
-            takes: 0,
+            reads: 0,
             state: State::Replay { ring, known },
         }
     }
@@ -131,9 +131,9 @@ impl Subscription {
         self.cursor
     }
 
-    /// How often something was read from the store or heard so far. What is given while this number stays was read at once.
-    pub fn takes(&self) -> u64 {
-        self.takes
+    /// Number of reads so far. Batches returned without a change of this number came from one read.
+    pub fn reads(&self) -> u64 {
+        self.reads
     }
 
     /// The next events; waits for them. Safe to drop and call again.
@@ -151,7 +151,7 @@ impl Subscription {
 
     /// Nothing is ready: reads or hears what comes next, which may be ready then instead of given.
     async fn take(&mut self) -> Result<Option<Batch>, End> {
-        self.takes += 1;
+        self.reads += 1;
         match &self.state {
             State::Finished => Err(End::Finished),
             State::Replay { .. } => self.replay().await.map(|()| None),

@@ -50,7 +50,7 @@ impl RunState {
         self.reservations.unclaimed.contains(&call)
     }
 
-    /// Takes what an event says of reservations as a fact. Called before the event changes the call.
+    /// Updates the reservations from a stored event. Called before the event changes the call.
     pub(super) fn note_reservation(&mut self, event: &Event, time: Time) {
         match event {
             Event::Said(_) => self.reservations.sender_is_away = false,
