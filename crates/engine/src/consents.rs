@@ -1,10 +1,10 @@
-//! Consents: yeses to a call that were remembered, and stand for the answer to later questions of the same kind.
+//! Consents: approvals of a call that were remembered, and stand for the answer to later questions of the same kind.
 //!
 //! The decision in the log says that it is remembered; the record here is what counts afterwards, and what is listed and
 //! revoked. It is written after the log and before the decision is acknowledged, and again whenever a run in memory has
 //! a remembered decision without one, so a crash between the two writes loses nothing that was acknowledged. A revoked
-//! consent stays as a mark, so that an older decision cannot bring it back. Marks are bounded too: the oldest ones are dropped
-//! for a moment before which no decision counts that has no record.
+//! consent stays as a mark, so that an older decision cannot bring it back. The oldest marks are replaced by one timestamp: a
+//! remembered decision from before it without a record is ignored.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::store::StoreError;
 /// was revoked, of the oldest, whose tool asks again.
 pub const CONSENTS_MAX: usize = 1_000;
 pub(crate) const KIND: &str = "consent";
-/// Id of the mark that stands for all that were dropped: the one that was revoked last, without its people. A decision that was made before
-/// that, and has no record, may be of a dropped one. Gateways that do not know it keep it as they keep every mark.
+/// Id of the record that stands for all dropped marks. It holds the latest of their revocation times and names nobody. Older
+/// gateways keep it as an ordinary mark.
 const FORGOTTEN: &str = "forgotten";
 /// Most records of one space.
 const RECORDS_MAX: usize = CONSENTS_MAX + 1;
 /// Hex digits of each half of an id.
 const ID_DIGITS: usize = 20;
 
-/// A yes that was remembered. Stored: members may be added with a default, never renamed.
+/// An approval that was remembered. Stored: members may be added with a default, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsentRecord {
-    /// Id, unique in its space. A later yes of the same person for the same tool, agent and person takes its place.
+    /// Id, unique in its space. A later consent of the same person for the same tool, agent and person takes its place.
     #[serde(skip)]
     pub id: String,
     /// Agent whose calls it is for.
@@ -61,11 +61,11 @@ pub struct ConsentRecord {
     pub revoked_at: Option<Time>,
 }
 
-/// Who gave a yes. Stored as a word or an id; what is not said is nobody, never a secret key, which may do more.
+/// Who gave a consent. Stored as a word or an id; what is not said is nobody, never a secret key, which may do more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Giver {
-    /// Nobody who is known: the yes does not count.
+    /// Nobody who is known: the consent does not count.
     #[default]
     Nobody,
     /// A secret key.
@@ -182,20 +182,20 @@ impl Consents {
 
     /// Stores a consent unless a newer one stands in its place, or it was revoked since. Whether it is stored by this.
     pub async fn remember(&self, set: RecordSet, consent: &ConsentRecord) -> Result<bool, StoreError> {
-        let read = || self.place_of(set, consent);
-        let decide = |place: Place| {
-            let counts = place.takes(consent);
-            Ok::<_, StoreError>((place.amendment(consent), counts))
+        let read = || self.stored_state(set, consent);
+        let decide = |state: StoredState| {
+            let counts = state.accepts(consent);
+            Ok::<_, StoreError>((state.amendment(consent), counts))
         };
         self.updater.update(set, consent.given_at, read, decide).await
     }
 
-    /// What stands in the way of a consent.
-    async fn place_of(&self, set: RecordSet, consent: &ConsentRecord) -> Result<Place, StoreError> {
+    /// Reads the records that decide whether a consent may be stored.
+    async fn stored_state(&self, set: RecordSet, consent: &ConsentRecord) -> Result<StoredState, StoreError> {
         let forgotten = self.records().record(set, FORGOTTEN).await?;
         let known = self.records().record(set, &consent.id).await?;
         // The first one too where nothing changes in it: a mark may be dropped between two reads.
-        let mut place = Place {
+        let mut state = StoredState {
             expected: vec![
                 expect(FORGOTTEN, forgotten.as_ref()),
                 expect(&consent.id, known.as_ref()),
@@ -205,19 +205,19 @@ impl Consents {
             known: None,
         };
         if let Some(known) = known {
-            place.known = ConsentRecord::read(known);
-            return Ok(place);
+            state.known = ConsentRecord::read(known);
+            return Ok(state);
         }
         let earlier = self.earlier_form(set, consent).await?;
-        place.known = earlier
+        state.known = earlier
             .clone()
             .and_then(ConsentRecord::read)
             .filter(|earlier| earlier.revoked_at.is_some());
-        if place.takes(consent) {
-            place.leaving = self.leaving(set, place.forgotten.is_some()).await?;
-            place.leaving.extend(earlier.map(Leaving::of));
+        if state.accepts(consent) {
+            state.leaving = self.leaving(set, state.forgotten.is_some()).await?;
+            state.leaving.extend(earlier.map(Leaving::of));
         }
-        Ok(place)
+        Ok(state)
     }
 
     /// The record of the same decision under the id that versions before this one gave it when a plan had called the tool: as
@@ -329,20 +329,20 @@ impl Leaving {
     }
 }
 
-/// Where a consent is to be stored.
-struct Place {
+/// State read before a consent is stored.
+struct StoredState {
     /// What was read.
     expected: Vec<Expected>,
-    /// What stands there.
+    /// Consent stored under the same id, or a revoked one under the id of an earlier version.
     known: Option<ConsentRecord>,
-    /// When the last of the marks that were dropped was made.
+    /// Latest revocation time among dropped marks.
     forgotten: Option<Time>,
     leaving: Vec<Leaving>,
 }
 
-impl Place {
+impl StoredState {
     /// Whether the consent counts.
-    fn takes(&self, consent: &ConsentRecord) -> bool {
+    fn accepts(&self, consent: &ConsentRecord) -> bool {
         match (&self.known, &self.forgotten) {
             (Some(stands), _) => !stands.outlasts(consent),
             (None, Some(forgotten)) => *forgotten < consent.given_at,
@@ -352,7 +352,7 @@ impl Place {
 
     /// Stores the consent; nothing if it does not count any more.
     fn amendment(self, consent: &ConsentRecord) -> Amendment {
-        if !self.takes(consent) {
+        if !self.accepts(consent) {
             return Amendment::default();
         }
         let mut amendment = Amendment {

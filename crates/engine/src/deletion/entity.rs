@@ -12,7 +12,7 @@ use crate::{consents, push_configs};
 /// Entries that are looked through at once.
 pub(super) const LOOKED_AT_ONCE: usize = 2_000;
 /// Kinds of records that are kept for others but were made for a person, whom they name: plans of agents, where the
-/// changes of their runs are posted to, and yeses that they gave or that were given for them.
+/// changes of their runs are posted to, and consents that they gave or that were given for them.
 pub(super) const MADE_FOR_PEOPLE: [&str; 3] = ["plan", push_configs::KIND, consents::KIND];
 
 impl Deletions {

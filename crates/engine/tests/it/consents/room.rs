@@ -1,4 +1,4 @@
-//! A space has room for so many yeses, revoked ones included: which of them go.
+//! A space has room for so many consents, revoked ones included: which of them go.
 
 use std::sync::Arc;
 
@@ -82,8 +82,8 @@ impl Shelf {
     }
 }
 
-/// A space where Ada's yes was revoked: the question that she answered, and the mark.
-async fn revoked_yes(records: Arc<MemoryStore>, world: &World, space: SpaceId) -> (ApprovalId, Shelf) {
+/// A space where Ada's consent was revoked: the question that she answered, and the mark.
+async fn revoked_consent(records: Arc<MemoryStore>, world: &World, space: SpaceId) -> (ApprovalId, Shelf) {
     let approval = asks(world, space, Some(ADA)).await.unwrap();
     approve(world, approval, member(ADA)).await;
     let sample = consents(world, space).await.remove(0);
@@ -98,7 +98,7 @@ async fn revoked_yes(records: Arc<MemoryStore>, world: &World, space: SpaceId) -
     (approval, shelf)
 }
 
-/// Ada answers again as she did: the run is read from its log, with the remembered yes in it.
+/// Ada answers again as she did: the run is read from its log, with the remembered decision in it.
 async fn answer_again(world: &World, approval: ApprovalId) {
     let same = world
         .engine
@@ -108,7 +108,7 @@ async fn answer_again(world: &World, approval: ApprovalId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_space_full_of_revoked_yeses_remembers_another_and_revives_none() {
+async fn a_space_full_of_revoked_consents_remembers_another_and_revives_none() {
     let records = Arc::new(MemoryStore::new());
     let world = World::with(Setup {
         records: records.clone(),
@@ -116,19 +116,23 @@ async fn a_space_full_of_revoked_yeses_remembers_another_and_revives_none() {
     })
     .await;
     let space = space(&world).await;
-    let (old, shelf) = revoked_yes(records, &world, space).await;
+    let (old, shelf) = revoked_consent(records, &world, space).await;
     world.clock.jump(1_000);
     // The mark is the oldest: it goes first.
     let later = Time(shelf.sample.given_at.0 + 2_000);
     shelf.fill(CONSENTS_MAX - 1, later, Some(later)).await;
     let approval = asks(&world, space, Some(ADA)).await.unwrap();
     approve(&world, approval, member(BOB)).await;
-    assert_eq!(asks(&world, space, Some(ADA)).await, None, "the new yes counts");
+    assert_eq!(
+        asks(&world, space, Some(ADA)).await,
+        None,
+        "the new consent counts"
+    );
     assert!(!shelf.has(&shelf.sample.id).await, "there was no other room");
     let known = consents(&world, space).await;
     answer_again(&world, old).await;
     assert_eq!(consents(&world, space).await, known, "nothing came back");
-    // Again and again: the number of records stays, and each new yes counts.
+    // Again and again: the number of records stays, and each new consent counts.
     for person in [ADA, BOB] {
         let mine = consents(&world, space).await.remove(0);
         world.clock.jump(1_000);
@@ -147,7 +151,7 @@ async fn a_space_full_of_revoked_yeses_remembers_another_and_revives_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_space_drops_revoked_yeses_first_and_then_the_oldest() {
+async fn a_full_space_drops_revoked_consents_first_and_then_the_oldest() {
     let records = Arc::new(MemoryStore::new());
     let world = World::with(Setup {
         records: records.clone(),
@@ -155,7 +159,7 @@ async fn a_full_space_drops_revoked_yeses_first_and_then_the_oldest() {
     })
     .await;
     let space = space(&world).await;
-    let (old, shelf) = revoked_yes(records, &world, space).await;
+    let (old, shelf) = revoked_consent(records, &world, space).await;
     // All of these count, and are older than the mark.
     shelf.fill(CONSENTS_MAX - 1, Time(1), None).await;
     world.clock.jump(1_000);
@@ -176,7 +180,7 @@ async fn a_full_space_drops_revoked_yeses_first_and_then_the_oldest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_that_is_revoked_while_it_makes_room_for_another_stays_revoked() {
+async fn a_consent_that_is_revoked_while_it_makes_room_for_another_stays_revoked() {
     let (store, inner) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
     let bus = Arc::new(InProcessBus::default());
     let between = Arc::new(MeanwhileRecords::new(inner.clone()));

@@ -2,7 +2,7 @@
 //! the network is cut: everything that was acknowledged is there, once. Their runs have client tools, server tools, approvals,
 //! child runs and plans. `make torture` makes more rounds of it (`TOOLGATE_STORM_ROUNDS`, `TOOLGATE_SEED`).
 //!
-//! What is there is read from the database, by a checker that has nothing of the product (`harness/stored.rs`); then every node
+//! What is there is checked by reading the database directly, without the product's code (`harness/stored.rs`); then every node
 //! must show just that.
 //!
 //! With an older binary (`TOOLGATE_TEST_OLD_BIN`) one node of it starts beside two of the present one, and whichever is
