@@ -75,8 +75,8 @@ pub fn check_names(variables: impl IntoIterator<Item = (String, String)>) -> any
             && is_slip_of_own_key(secret)
         {
             bail!(
-                "the environment has {name}, did you mean {SECRET_PREFIX}{OWN_KEY}? a secret of a tool needs a name that is \
-                 less like it, or stands under [secrets] in the settings file"
+                "{name} looks like a misspelt {SECRET_PREFIX}{OWN_KEY}, correct it, or rename the tool's secret, or put it under \
+                 [secrets] in the settings file"
             );
         }
         if name.starts_with("TOOLGATE_") && !is_known(&name, &text) {

@@ -239,7 +239,7 @@ fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
             "did you mean TOOLGATE_EMBEDDINGS_API_KEY, TOOLGATE_IMAGES_API_KEY or TOOLGATE_MODEL_API_KEY?",
         ),
         ("TOOLGATE_NONSENSE", "`toolgate settings`"),
-        ("TOOLGATE_SECRET_KYE", "did you mean TOOLGATE_SECRET_KEY?"),
+        ("TOOLGATE_SECRET_KYE", "a misspelt TOOLGATE_SECRET_KEY,"),
         ("TOOLGATE_SECRET_KEYS", "under [secrets] in the settings file"),
     ] {
         let told = check(name).expect_err("is no setting");

@@ -102,7 +102,7 @@ fn a_start_that_cannot_be_says_what_to_do() {
         &[("TOOLGATE_SECRET_KYE", "sk_x")],
     );
     assert!(
-        told.contains("did you mean TOOLGATE_SECRET_KEY?") && told.contains("[secrets]"),
+        told.contains("looks like a misspelt TOOLGATE_SECRET_KEY,") && told.contains("[secrets]"),
         "{told}"
     );
     let page = directory.path().join("a.md");

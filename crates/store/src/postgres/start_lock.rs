@@ -44,8 +44,8 @@ pub(crate) async fn require_unused(session: &Session) -> Result<(), Fault> {
     match is_used {
         false => Ok(()),
         true => {
-            let why = "a gateway runs on the database; stop every gateway that uses it and import again. One that was killed \
-                       counts until its lease has ended (engine.node_lease, 15 seconds unless set)";
+            let why = "a gateway runs on the database, stop every gateway that uses it and import again, a killed one counts \
+                       until its lease ends (engine.node_lease, 15 s by default)";
             Err(StoreError::Unavailable(why.into()).into())
         }
     }
