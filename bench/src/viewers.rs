@@ -106,6 +106,8 @@ pub async fn many(node: &Running, count: usize) -> anyhow::Result<String> {
         let space = backend.json("POST", "/v1/spaces", "{}").await?;
         spaces.push(space["id"].as_str().context("a space has an id")?.to_owned());
     }
+    // As after the viewers: what the start and the spaces have left behind is no viewer's.
+    tokio::time::sleep(REST).await;
     let before = process::memory(&node.pids());
     let mut viewers = Vec::new();
     let mut refused = None;
