@@ -373,21 +373,21 @@ impl Run {
     /// Whom the step under way works for: the person who wrote the last message before it, here or above. Nobody if a
     /// backend or a plan wrote that.
     pub fn speaker(&self) -> Option<EntityId> {
-        self.state.speaker
+        self.state.sender.speaker
     }
     /// On whose behalf it works: the speaker, or who asked for the plan that wrote the last message. What is theirs may
     /// be kept for them; grants go by the speaker alone.
     pub fn works_for(&self) -> Option<EntityId> {
-        self.state.works_for
+        self.state.sender.works_for.person()
     }
-    /// Everybody besides the speaker who wrote to the run or had a plan write to it: whom it works for first, which may be nobody
-    /// of them.
+    /// Everybody besides the speaker who wrote to the run or had a plan write to it. The person it works for comes first, or
+    /// [`nobody`] if it works for none of them.
     pub fn others_behind(&self) -> Vec<EntityId> {
-        let first = self.state.works_for;
+        let first = self.works_for();
         let mut others: Vec<EntityId> = self.state.speakers.clone();
         others.retain(|one| Some(*one) != first);
         match first {
-            Some(first) if self.state.speaker.is_none() => others.insert(0, first),
+            Some(first) if self.speaker().is_none() => others.insert(0, first),
             None if !others.is_empty() => others.insert(0, nobody()),
             Some(_) | None => {}
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::nobody;
+use crate::event::{REMOVED, nobody};
 use crate::id::{EntityId, MessageId};
 use crate::json::Json;
 use crate::time::Time;
@@ -30,9 +30,32 @@ pub struct Message {
     /// What posted it, where no user and no backend did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// People for whom the gateway posted it: who asked for the plan, or who wrote to the run above.
+    /// People for whom the gateway posted it: who asked for the plan, or who wrote to the run above. [`nobody`] stands first
+    /// where it works for none of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_behalf_of: Vec<EntityId>,
+}
+
+/// Whom the answer to a message works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorksFor {
+    /// The message's sender, or the first person on whose behalf it was posted.
+    Person(EntityId),
+    /// None of the people behind the message: the person was deleted, or the run above works for none of them.
+    Nobody,
+    /// Somebody whom the gateway does not know, as with a message of a backend.
+    #[default]
+    Unknown,
+}
+
+impl WorksFor {
+    /// The person, where there is one.
+    pub fn person(self) -> Option<EntityId> {
+        match self {
+            Self::Person(person) => Some(person),
+            Self::Nobody | Self::Unknown => None,
+        }
+    }
 }
 
 /// What posted a message that nobody wrote just now.
@@ -62,11 +85,26 @@ impl Message {
         }
     }
 
-    /// The person whom an answer to it works for: its sender, or the first of those it was written on behalf of. None where
-    /// [`nobody`] stands first.
+    /// Whom an answer to it works for.
+    pub fn works_for(&self) -> WorksFor {
+        match (self.from, self.on_behalf_of.first()) {
+            (Some(sender), _) => WorksFor::Person(sender),
+            (None, _) if self.has_lost_sender() => WorksFor::Nobody,
+            (None, Some(first)) if *first == nobody() => WorksFor::Nobody,
+            (None, Some(first)) => WorksFor::Person(*first),
+            (None, None) => WorksFor::Unknown,
+        }
+    }
+
+    /// The person whom an answer to it works for, where there is one.
     pub fn person(&self) -> Option<EntityId> {
-        let first = self.from.or(self.on_behalf_of.first().copied());
-        first.filter(|person| *person != nobody())
+        self.works_for().person()
+    }
+
+    /// Whether its sender was deleted, after which nothing says that there was one.
+    fn has_lost_sender(&self) -> bool {
+        let is_blank = matches!(self.parts.as_slice(), [Part::Text { text }] if text == REMOVED);
+        self.sender.is_none() && self.origin.is_none() && is_blank
     }
 
     /// Everybody whom it is from or on behalf of.

@@ -47,7 +47,7 @@ impl Run {
             on_behalf_of: self.others_behind(),
             ..Message::new(
                 MessageId::from_bytes(id),
-                self.state.speaker,
+                self.speaker(),
                 vec![Part::Text { text }],
             )
         })

@@ -6,6 +6,7 @@ use crate::call::{Call, CallState, ErrorCode, Outcome, Settled};
 use crate::event::{Event, ToolApprovalResponse, ToolOutputDenied};
 use crate::id::{ApprovalId, EntityId};
 use crate::json::Json;
+use crate::message::WorksFor;
 use crate::problem::Problem;
 use crate::schema::Misfit;
 use crate::time::Time;
@@ -58,7 +59,7 @@ impl Run {
                     verified.map_err(|misfit| Rejected::from(misfit).within("/input"))?;
                 }
                 let lasts = is_remembered(&terms, edited.as_ref(), remember, by)?;
-                let remembered = lasts && !self.state.is_for_nobody;
+                let remembered = lasts && self.state.sender.works_for != WorksFor::Nobody;
                 // What runs is what was asked about, or what the person made of it: the log proves which.
                 let runs = edited.clone().unwrap_or_else(|| call.input());
                 let input_hash = Some(definition::hash(&runs.to_value()));
@@ -92,7 +93,7 @@ impl Run {
             terms.unknown_requester = self.state.unknown_speaker;
         }
         if !tool.person_permissions.is_empty() {
-            terms.editor = self.state.speaker;
+            terms.editor = self.state.sender.speaker;
         }
         Some(terms)
     }

@@ -2,6 +2,7 @@
 
 use super::Run;
 use crate::id::EntityId;
+use crate::message::WorksFor;
 use crate::name::ToolName;
 use crate::time::Time;
 use crate::tool::{ConsentRef, Decider, Remember, Tool};
@@ -46,10 +47,12 @@ impl Run {
     }
 
     /// Whether the run works for the person for whom it was given, also by a plan of theirs. Where nobody is known, a backend
-    /// speaks for its people, and only its own yes counts for them.
+    /// speaks for its people, and only its own consent counts for them.
     fn is_for_person(&self, consent: &Consent) -> bool {
-        let person = self.state.works_for;
-        let is_known = person.is_some() || consent.by == Decider::Backend;
-        is_known && consent.given_for == person
+        match self.state.sender.works_for {
+            WorksFor::Person(person) => consent.given_for == Some(person),
+            WorksFor::Unknown => consent.given_for.is_none() && consent.by == Decider::Backend,
+            WorksFor::Nobody => false,
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::event::{
 use crate::history::Transcript;
 use crate::id::{ApprovalId, CallId, EntityId, MessageId, QuestionId, RunId};
 use crate::json::Json;
-use crate::message::Message;
+use crate::message::{Message, WorksFor};
 use crate::name::AgentName;
 use crate::prompt::Turn;
 use crate::question::{Asked, Questions};
@@ -44,14 +44,10 @@ pub struct RunState {
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) messages: Vec<MessageRecord>,
     pub(super) reservations: Reservations,
-    /// The sender of the newest message that the step under way answers.
-    pub(super) speaker: Option<EntityId>,
-    /// The person for whom that message was: its sender, or who asked for the plan that posted it.
-    pub(super) works_for: Option<EntityId>,
-    /// Whether it was for nobody although there were people behind it, as when that person was deleted since.
-    pub(super) is_for_nobody: bool,
-    /// All three of the newest message, which the next step answers.
-    heard: (Option<EntityId>, Option<EntityId>, bool),
+    /// Of the newest message that the step under way answers.
+    pub(super) sender: Sender,
+    /// Of the newest message, which the next step answers.
+    newest_sender: Sender,
     /// Time zone of whoever wrote last and has one.
     time_zone: Option<String>,
     /// Everybody who wrote to the run, or for whom the gateway did.
@@ -65,6 +61,14 @@ pub struct RunState {
     replies: u32,
     /// What the runs below have asked here, in the order of their first questions.
     below: Vec<Below>,
+}
+
+/// Who is behind a message.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sender {
+    /// The person who wrote it; none for a backend and for a plan.
+    pub speaker: Option<EntityId>,
+    pub works_for: WorksFor,
 }
 
 /// What one run below asks people and clients: its calls, with gaps, and the decisions on them.
@@ -152,10 +156,8 @@ impl Default for RunState {
             decisions: Vec::new(),
             messages: Vec::new(),
             reservations: Reservations::default(),
-            speaker: None,
-            works_for: None,
-            is_for_nobody: false,
-            heard: (None, None, false),
+            sender: Sender::default(),
+            newest_sender: Sender::default(),
             speakers: Vec::new(),
             unknown_speaker: false,
             transcript: Transcript::default(),
@@ -223,7 +225,7 @@ impl RunState {
     }
     /// The person whom the step under way works for; nobody if a backend or a plan spoke last.
     pub fn speaker(&self) -> Option<EntityId> {
-        self.speaker
+        self.sender.speaker
     }
     /// Every call so far, in call order.
     pub fn calls(&self) -> &[Call] {
@@ -313,7 +315,7 @@ impl RunState {
                 self.step = e.step;
                 self.step_began = time;
                 // A message that comes while the model writes is not what its calls were made for.
-                (self.speaker, self.works_for, self.is_for_nobody) = self.heard;
+                self.sender = self.newest_sender;
                 self.steps_since_message += 1;
                 if self.status == Status::Queued {
                     self.status = Status::Running;
@@ -450,10 +452,13 @@ impl RunState {
             self.time_zone = Some(zone.clone());
         }
         // Also nobody: a plan or a backend that joins the run must not have the grants of whoever spoke before.
-        self.heard = (e.message.from, e.message.person(), e.message.is_for_nobody());
-        self.unknown_speaker |= self.heard.1.is_none();
+        self.newest_sender = Sender {
+            speaker: e.message.from,
+            works_for: e.message.works_for(),
+        };
+        self.unknown_speaker |= e.message.person().is_none();
         if self.step == 0 {
-            (self.speaker, self.works_for, self.is_for_nobody) = self.heard;
+            self.sender = self.newest_sender;
         }
         for person in e.message.people() {
             if !self.speakers.contains(&person) {
@@ -466,8 +471,11 @@ impl RunState {
     /// Whoever asks for a call is whom the run works for, as the writer of a message is.
     fn hear_request(&mut self, e: &CallRequest) {
         self.time_zone = e.sender.as_ref().and_then(|sender| sender.time_zone.clone());
-        self.heard = (e.from, e.from, false);
-        (self.speaker, self.works_for, self.is_for_nobody) = self.heard;
+        self.newest_sender = Sender {
+            speaker: e.from,
+            works_for: e.from.map_or(WorksFor::Unknown, WorksFor::Person),
+        };
+        self.sender = self.newest_sender;
         self.speakers.extend(e.from);
         self.unknown_speaker |= e.from.is_none();
     }
@@ -508,8 +516,8 @@ impl RunState {
             by: e.by,
             input_hash: e.input_hash.clone(),
             // For nobody known would be for anybody whom a secret key speaks for.
-            remembered: e.remembered && !self.is_for_nobody,
-            works_for: self.works_for,
+            remembered: e.remembered && self.sender.works_for != WorksFor::Nobody,
+            works_for: self.sender.works_for.person(),
         });
         // A no is followed by the event that settles the call.
         if e.approved {

@@ -292,9 +292,13 @@ fn a_run_below_works_for_nobody_where_the_one_above_does() {
         [person(2)],
         "who may have asked"
     );
-    for by in [member(2, &[]), Decider::Backend] {
+    for (by, given_for) in [
+        (member(2, &[]), Some(2)),
+        (Decider::Backend, Some(2)),
+        (Decider::Backend, None),
+    ] {
         let below = story_of(&agent, prompt.clone());
-        assert!(asks_in(below, consent(&agent, by, Some(2))));
+        assert!(asks_in(below, consent(&agent, by, given_for)));
     }
     // Nor is a yes there one for that person, or for anybody.
     let mut below = story_of(&agent, prompt);

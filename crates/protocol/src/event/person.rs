@@ -100,16 +100,6 @@ impl Event {
     }
 }
 
-impl Message {
-    /// Whether an answer to it works for nobody, although there are people behind it: its sender was deleted, of whom nothing
-    /// is left, or who asked for the plan that posted it, or the run above works for none of those who wrote to it.
-    pub fn is_for_nobody(&self) -> bool {
-        let is_blank = matches!(self.parts.as_slice(), [Part::Text { text }] if text == REMOVED);
-        let has_lost_sender = self.sender.is_none() && self.origin.is_none() && is_blank;
-        self.from.is_none() && (has_lost_sender || self.on_behalf_of.first() == Some(&nobody()))
-    }
-}
-
 impl Entry {
     /// The entry's events without a person, as many as before; see [`Event::without_person`]. What the person's client
     /// told of the past goes with the message that brought it. None when the entry has nothing of them.
@@ -164,6 +154,7 @@ fn release(claim: &mut Option<Claim>, person: EntityId) {
 mod tests {
     use super::*;
     use crate::event::every_marked;
+    use crate::message::WorksFor;
 
     /// The ids of all entities that an event names.
     fn named(event: &Event) -> Vec<EntityId> {
@@ -204,7 +195,8 @@ mod tests {
         let after = said(person).without_person(person).unwrap();
         let text = serde_json::to_string(&after).unwrap();
         assert!(text.contains(REMOVED) && !text.contains("my address"), "{text}");
-        let removed = |event: &Event| matches!(event, Event::Said(e) if e.message.is_for_nobody());
+        let removed =
+            |event: &Event| matches!(event, Event::Said(e) if e.message.works_for() == WorksFor::Nobody);
         assert!(removed(&after) && !removed(&said(person)));
         let other = EntityId::from_bytes([8; 16]);
         assert_eq!(said(other).without_person(person), None);
@@ -224,16 +216,19 @@ mod tests {
         };
         let without_ada = |mut message: Message| {
             remove_from(&mut message, ada);
-            (
-                message.person(),
-                message.is_for_nobody(),
-                message.people().collect(),
-            )
+            (message.works_for(), message.people().collect::<Vec<_>>())
         };
-        assert_eq!(without_ada(plans(&[ada])), (None, true, vec![]));
-        assert_eq!(without_ada(plans(&[ada, bob])), (None, true, vec![bob]));
-        assert_eq!(without_ada(plans(&[bob, ada])), (Some(bob), false, vec![bob]));
-        assert_eq!(without_ada(plans(&[])), (None, false, vec![]), "nobody was known");
+        assert_eq!(without_ada(plans(&[ada])), (WorksFor::Nobody, vec![]));
+        assert_eq!(without_ada(plans(&[ada, bob])), (WorksFor::Nobody, vec![bob]));
+        assert_eq!(
+            without_ada(plans(&[bob, ada])),
+            (WorksFor::Person(bob), vec![bob])
+        );
+        assert_eq!(
+            without_ada(plans(&[])),
+            (WorksFor::Unknown, vec![]),
+            "nobody was known"
+        );
     }
 
     #[test]
