@@ -16,8 +16,10 @@ const MESSAGE_CHARS_MAX: usize = 400;
 const SEEN_CHARS_MAX: usize = 200;
 /// Most characters of a content type.
 const CONTENT_TYPE_CHARS_MAX: usize = 64;
-/// Longest prefix of the API key that may remain at the end of a cut message.
+/// Longest beginning of the API key that may remain at the end of a cut message.
 const KEY_BYTES_SHOWN_MAX: usize = 4;
+/// Shortest beginning or end of the API key that is removed wherever it is quoted.
+const KEY_PART_BYTES_MIN: usize = 8;
 /// Longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
@@ -44,8 +46,15 @@ pub(crate) fn redacted(mut error: ModelError, key: Option<&Secret>) -> ModelErro
         if key.contains('/') {
             error.message = error.message.replace(&key.replace('/', r"\/"), HIDDEN);
         }
-        // What is quoted may be cut in the middle of the key.
+        // Some vendors quote a key with stars in its middle.
+        let ends = key.char_indices().skip(1).map(|(start, _)| &key[start..]);
         let beginnings = key.char_indices().map(|(end, _)| &key[..end]).rev();
+        for part in beginnings.clone().chain(ends) {
+            if part.len() >= KEY_PART_BYTES_MIN && error.message.contains(part) {
+                error.message = error.message.replace(part, HIDDEN);
+            }
+        }
+        // What is quoted may be cut in the middle of the key.
         let told = beginnings
             .take_while(|part| part.len() > KEY_BYTES_SHOWN_MAX)
             .find_map(|part| error.message.strip_suffix(part));
@@ -285,4 +294,25 @@ fn retry_after(headers: &http::HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds)
         .ok()
         .map(|wait| wait.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_removed_also_where_it_is_quoted_in_part() {
+        let key = Secret::new("sk-proj-abcdefghijklmnop/wxyz0123");
+        for (said, told) in [
+            ("bad key sk-proj-abcdefghijklmnop/wxyz0123.", "bad key ***."),
+            (r"bad key sk-proj-abcdefghijklmnop\/wxyz0123.", "bad key ***."),
+            ("bad key sk-proj-abcd****wxyz0123.", "bad key **********."),
+            ("bad key sk-proj-****op/wxyz0123.", "bad key **********."),
+            ("bad key sk-p", "bad key sk-p"),
+            ("bad key sk-proj", "bad key ***"),
+            ("the key has expired", "the key has expired"),
+        ] {
+            assert_eq!(redacted(permanent(said), Some(&key)).message, told, "{said}");
+        }
+    }
 }
