@@ -1,4 +1,5 @@
-//! Tools of calls, for whoever names both: a call never changes its tool, so what was read once holds.
+//! Tools of calls, for whoever names both: a call never changes its tool, so the tool of one that people or clients have a part
+//! in is read once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -74,7 +75,10 @@ impl Engine {
             })
             .await?;
         let tool = tool.ok_or(IntakeError::Unknown("call"))?;
-        known.remember(call, tool.clone());
+        // Of any other call, people may still be asked.
+        if tool.is_asked {
+            known.remember(call, tool.clone());
+        }
         Ok(tool)
     }
 }
