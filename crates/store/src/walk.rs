@@ -53,6 +53,20 @@ impl Walk {
     }
 }
 
+/// Whether only runs that failed or were cancelled have one of these statuses.
+pub(crate) fn are_failures(statuses: &[Status]) -> bool {
+    let is_failure = |status: &Status| matches!(status, Status::Failed | Status::Cancelled);
+    !statuses.is_empty() && statuses.iter().all(is_failure)
+}
+
+/// Whether runs in these statuses are to be looked for among those that are open (`true`), and among those that ended.
+pub(crate) fn sides(statuses: &[Status]) -> impl Iterator<Item = bool> {
+    let has = move |is_open: bool| {
+        statuses.is_empty() || statuses.iter().any(|status| status.is_final() != is_open)
+    };
+    [true, false].into_iter().filter(move |is_open| has(*is_open))
+}
+
 /// When the run with this id was created, if its row is gone: an id begins with its milliseconds.
 pub(crate) fn time_of(run: RunId) -> Time {
     let [a, b, c, d, e, f, ..] = run.to_bytes();

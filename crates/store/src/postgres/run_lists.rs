@@ -3,7 +3,6 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use toolgate_engine::store::{AskingFilter, RECENT_COUNT_MAX, RecentFilter, RunFilter, RunPage, RunRecord};
-use toolgate_kernel::event::Status;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::name::{AgentName, ToolName};
 use uuid::Uuid;
@@ -12,7 +11,7 @@ use super::column::{Id, Param, bounded, get, number, rows, rows_planned, text};
 use super::fault::Fault;
 use super::runs::{COLUMNS, columns, record, select};
 use super::session::Db;
-use crate::walk::{Walk, time_of};
+use crate::walk::{Walk, are_failures, sides, time_of};
 
 /// Newest first.
 pub(super) async fn list(db: &Db<'_>, project: ProjectId, filter: &RunFilter) -> Result<RunPage, Fault> {
@@ -281,9 +280,10 @@ const IN_ORDER: &str = "ORDER BY updated DESC, id DESC";
 
 /// The statement of a page, with nine parameters, and that of the count, with seven.
 pub(super) fn recent_sql(filter: &RecentFilter) -> [String; 2] {
-    let is_failure = |status: &Status| matches!(status, Status::Failed | Status::Cancelled);
-    let failures = !filter.statuses.is_empty() && filter.statuses.iter().all(is_failure);
-    let few = if failures { " AND failure IS NOT NULL" } else { "" };
+    let few = match are_failures(&filter.statuses) {
+        true => " AND failure IS NOT NULL",
+        false => "",
+    };
     // `+ 0`: the runs of a space or of a user's spaces are few, and sorted; the planner would rather walk all of the agent in the
     // order of changes.
     let order = match filter.space.is_some() || filter.member.is_some() {
@@ -296,7 +296,9 @@ pub(super) fn recent_sql(filter: &RecentFilter) -> [String; 2] {
         Some(_) => "space = ANY (ARRAY(SELECT members.space FROM members WHERE entity = $4::uuid))",
         None => "$4::uuid IS NULL",
     };
-    let sides = sides(&filter.statuses);
+    let sides: Vec<&str> = sides(&filter.statuses)
+        .map(|is_open| if is_open { "open" } else { "NOT open" })
+        .collect();
     let page: Vec<String> = sides
         .iter()
         .map(|which| format!("({RECENT}{few} AND {which} AND {AFTER_CURSOR} {order} LIMIT $9)"))
@@ -316,17 +318,6 @@ pub(super) fn recent_sql(filter: &RecentFilter) -> [String; 2] {
         ),
     ]
     .map(|sql| sql.replace("{member}", member))
-}
-
-/// Where runs in these statuses are: among those that are open, those that ended, or both.
-fn sides(statuses: &[Status]) -> &'static [&'static str] {
-    let is_final = |status: &Status| status.is_final();
-    match (statuses.iter().any(is_final), statuses.iter().all(is_final)) {
-        (true, true) => &["NOT open"],
-        (false, false) => &["open"],
-        // Some of each, or any.
-        _ => &["open", "NOT open"],
-    }
 }
 
 pub(super) async fn recent(

@@ -11,7 +11,7 @@ use toolgate_kernel::name::{AgentName, ToolName};
 use super::column::{bounded, rows};
 use super::fault::Fault;
 use super::runs::{COLUMNS, columns, record};
-use crate::walk::{Walk, time_of};
+use crate::walk::{Walk, are_failures, sides, time_of};
 
 /// Newest first.
 pub(super) fn list(
@@ -298,13 +298,6 @@ pub(super) fn recent(
     Ok((found, total.min(RECENT_COUNT_MAX)))
 }
 
-/// Whether runs in these statuses are to be looked for among those that are open, and among those that ended.
-pub(super) fn sides(statuses: &[Status]) -> impl Iterator<Item = bool> {
-    [true, false]
-        .into_iter()
-        .filter(|is_open| statuses.is_empty() || statuses.iter().any(|status| status.is_final() != *is_open))
-}
-
 /// What is listed in the order of changes, as parameters.
 pub(crate) struct RecentValues<'a> {
     project: [u8; 16],
@@ -377,7 +370,7 @@ fn recent_conditions<'a>(filter: &RecentFilter, is_open: bool, of: &'a RecentVal
         true => " AND parent_run IS NULL AND tool IS NULL AND open = 1",
         false => " AND parent_run IS NULL AND tool IS NULL AND open = 0",
     });
-    if is_failure(filter) {
+    if are_failures(&filter.statuses) {
         list.walked
             .push_str(" AND (status = 'failed' OR status = 'cancelled')");
     }
@@ -393,11 +386,6 @@ fn recent_conditions<'a>(filter: &RecentFilter, is_open: bool, of: &'a RecentVal
     list
 }
 
-fn is_failure(filter: &RecentFilter) -> bool {
-    let failures = [Status::Failed, Status::Cancelled];
-    !filter.statuses.is_empty() && filter.statuses.iter().all(|status| failures.contains(status))
-}
-
 /// Only runs that ended have an index in the order of changes, because every append would have to write it: those that are open are
 /// few. So are those of a space, of a user's spaces, and those that failed.
 fn recent_index(filter: &RecentFilter, is_open: bool) -> &'static str {
@@ -407,7 +395,7 @@ fn recent_index(filter: &RecentFilter, is_open: bool) -> &'static str {
             "runs_of_space"
         }
         (_, true) => "runs_open_of_project",
-        (_, false) if is_failure(filter) => "runs_failed",
+        (_, false) if are_failures(&filter.statuses) => "runs_failed",
         (RecentFilter { agent: Some(_), .. }, false) => "runs_ended_of_agent",
         (_, false) => "runs_ended",
     }

@@ -17,12 +17,13 @@ use toolgate_kernel::time::Time;
 use super::column::rows;
 use super::fault::Fault;
 use super::holdings::LogSizes;
-use super::run_lists::{RecentValues, recent_page, sides};
+use super::run_lists::{RecentValues, recent_page};
 use super::{
     activity, consumption, holdings, log, open_alone, readers, records, retention, run_lists, runs, spaces,
     usage,
 };
 use crate::scale::{self, LARGE_SIZES, Read, SIZES, Sample, project, user};
+use crate::walk::sides;
 
 const FILL: &str = include_str!("../scale/sqlite.sql");
 
