@@ -96,7 +96,7 @@ pub(crate) struct RunBody {
     summary: RunSummary,
     /// Calls, approvals and questions that the run waits for.
     pending: Pending,
-    /// Decisions of people on its calls, and the remembered yeses that its calls run by, oldest first.
+    /// Decisions of people on its calls, and the consents that its calls run by, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     decisions: Vec<DecisionBody>,

@@ -1,4 +1,4 @@
-//! Consents of a space: yeses that were remembered. A backend sees and revokes all of them; a user those that it gave, and
+//! Consents of a space: approvals that are remembered. A backend sees and revokes all of them; a user those that it gave, and
 //! those that were given for it.
 
 use axum::extract::State;
@@ -69,7 +69,7 @@ pub(crate) struct ConsentList {
     consents: Vec<ConsentBody>,
 }
 
-/// The yeses that are remembered in a space: a backend's all, a user's those that it gave and those given for it.
+/// The consents of a space: a backend's all, a user's those that it gave and those given for it.
 ///
 /// One that is listed counts as long as its giver is a member that may decide, and the tool is as it was.
 #[utoipa::path(

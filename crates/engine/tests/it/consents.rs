@@ -242,7 +242,7 @@ async fn a_yes_to_a_plan_that_an_earlier_version_has_stored_and_revoked_stays_re
     let approval = plan_asks(&world, space, ADA, 1).await.unwrap();
     approve(&world, approval, Decider::Backend).await;
     let stored = consents(&world, space).await.remove(0);
-    // For nobody who is known: the id that the earlier version gave to yeses to plans.
+    // For nobody who is known: the id that the earlier version gave to consents to plans.
     let for_nobody = asks(&world, space, None).await.unwrap();
     approve(&world, for_nobody, Decider::Backend).await;
     let known = consents(&world, space).await;

@@ -10,7 +10,7 @@ use crate::message::WorksFor;
 use crate::problem::Problem;
 use crate::schema::Misfit;
 use crate::time::Time;
-use crate::tool::{ApprovalTerms, Decider, Spoken, definition};
+use crate::tool::{ApprovalTerms, Decider, Remember, Spoken, definition};
 use crate::view::hidden;
 
 /// What is wrong with a changed input that the tool does not allow.
@@ -22,6 +22,8 @@ const NOT_REMEMBERED: &str =
 const EDITED: &str = "a yes to a changed input is for this call alone; leave out \"remember\" or \"input\"";
 /// What is wrong with a wish to remember the yes of somebody who may decide by a token alone.
 const KNOWN_BY_TOKEN: &str = "your role is known from your token alone, so a remembered yes would outlive it; leave out \"remember\", or be given the role in the space";
+/// What is wrong with a wish to remember a yes for somebody who is not known.
+const NOBODY_KNOWN: &str = "the run works for nobody whom the gateway knows, so the yes is for this call alone; leave out \"remember\", or let a secret key decide";
 /// What the model reads when nobody answered.
 const EXPIRED: &str = "nobody answered the request for approval in time";
 
@@ -58,8 +60,8 @@ impl Run {
                     let verified = definition.input.verify(&value);
                     verified.map_err(|misfit| Rejected::from(misfit).within("/input"))?;
                 }
-                let lasts = is_remembered(&terms, edited.as_ref(), remember, by)?;
-                let remembered = lasts && self.state.sender.works_for != WorksFor::Nobody;
+                let works_for = self.state.sender.works_for;
+                let remembered = is_remembered(&terms, edited.as_ref(), remember, by, works_for)?;
                 // What runs is what was asked about, or what the person made of it: the log proves which.
                 let runs = edited.clone().unwrap_or_else(|| call.input());
                 let input_hash = Some(definition::hash(&runs.to_value()));
@@ -120,20 +122,27 @@ impl Run {
 }
 
 /// Whether a yes stands for later calls too. One of a role that only a token names does not: later nobody could say whether
-/// its giver still has the role.
+/// its giver still has the role. Nor does one that [`Run::consent_for`] would not find again.
 fn is_remembered(
     terms: &ApprovalTerms,
     edited: Option<&Json>,
     wish: Option<bool>,
     by: &Decider,
+    works_for: WorksFor,
 ) -> Result<bool, Rejected> {
     let wrong = |words: &str| Err(Rejected::Invalid(vec![Problem::new("/remember", words)]));
     let lasts = terms.admit(&by.without_token());
+    let has_subject = match (works_for, terms.remember) {
+        (WorksFor::Nobody, _) => false,
+        (WorksFor::Unknown, Some(Remember::UntilRevoked)) => *by == Decider::Backend,
+        (WorksFor::Unknown | WorksFor::Person(_), _) => true,
+    };
     match (terms.remember, edited, wish) {
         (None, _, Some(true)) => wrong(NOT_REMEMBERED),
         (Some(_), Some(_), Some(true)) => wrong(EDITED),
         (Some(_), None, Some(true)) if !lasts => wrong(KNOWN_BY_TOKEN),
-        (Some(_), None, None | Some(true)) => Ok(lasts),
+        (Some(_), None, Some(true)) if !has_subject => wrong(NOBODY_KNOWN),
+        (Some(_), None, None | Some(true)) => Ok(lasts && has_subject),
         (None, _, None | Some(false)) | (Some(_), _, Some(false)) | (Some(_), Some(_), None) => Ok(false),
     }
 }

@@ -156,6 +156,29 @@ fn a_yes_is_remembered_as_the_tool_says_and_as_the_person_wishes() {
 }
 
 #[test]
+fn where_nobody_is_known_only_a_secret_key_is_remembered_until_it_is_revoked() {
+    let agent = agent(json!("until-revoked"));
+    for (by, remember, expected) in [
+        (Decider::Backend, None, Ok(true)),
+        (member(1, &[]), None, Ok(false)),
+        (member(1, &[]), Some(false), Ok(false)),
+        (member(1, &[]), Some(true), Err("/remember")),
+    ] {
+        let mut asked = story(&agent, None);
+        asked.take(calls(&[])).unwrap();
+        let yes = decide(&asked, Verdict::Approve(None), remember, by.clone());
+        match (asked.take(yes), expected) {
+            (Ok(events), Ok(expected)) => assert_eq!(response(&events).remembered, expected, "{by:?}"),
+            (Err(Rejected::Invalid(problems)), Err(pointer)) => assert_eq!(problems[0].pointer, pointer),
+            (other, expected) => panic!("{by:?} {remember:?}: {other:?}, not {expected:?}"),
+        }
+        // What is remembered counts, and what is not would not.
+        let counts = !asks_in(story(&agent, None), consent(&agent, by, None));
+        assert_eq!(counts, expected == Ok(true));
+    }
+}
+
+#[test]
 fn a_yes_to_a_changed_input_is_for_that_call_alone() {
     let agent = agent(json!({"remember": "first-in-space", "editable": true}));
     let edited = || Verdict::Approve(Some(json!({"topic": "Luce"}).into()));
