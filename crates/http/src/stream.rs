@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use toolgate_access::{AccessError, Pass, Principal, Standing};
 use toolgate_engine::feed::{Batch, End, Subscription};
 use toolgate_engine::store::StoreError;
@@ -158,6 +159,10 @@ pub trait Page: Send + 'static {
 const ROLE_CHANGED: &str = "your role in the space has changed";
 /// Reason given when the store cannot confirm the reader's access; the client may reconnect.
 const NO_STORE: &str = "the store does not answer";
+/// What a reader is told that takes too little of what waits for it.
+const TOO_SLOW: &str = "too slow: too much waits for you";
+/// What a reader is told whose subscription was cut.
+const CUT: &str = "cut: too slow, or the gateway could not read on or is going down";
 /// Code of the error that ends the stream of a reader whose access has ended.
 pub const ACCESS_ENDED: &str = "ACCESS_ENDED";
 
@@ -169,103 +174,149 @@ pub struct Cut(pub String);
 /// Writes events until there are no more, the reader is cut, or the gateway stops.
 async fn write(
     door: Shared,
-    mut pass: Pass,
-    mut events: Subscription,
+    pass: Pass,
+    events: Subscription,
     mut page: impl Page,
-    mut frames: Frames,
+    frames: Frames,
 ) -> Result<(), Cut> {
-    let heartbeat = door.settings.heartbeat;
-    let mut beat = pin!(tokio::time::sleep(heartbeat));
-    let mut stopped = pin!(door.settings.stop.cancelled());
-    // Number of the last store read after which access was checked.
-    let mut checked_read = None;
-    page.open(&mut frames.buffer);
-    while !page.is_over() {
-        let batch = {
-            let mut next = pin!(events.next());
-            match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
-                Poll::Ready(batch) => batch,
-                Poll::Pending => {
-                    frames.flush().await;
-                    if page.watch().is_unsure() {
-                        match page.watch().look_up(&door).await {
-                            Ok(()) => continue,
-                            Err(_) => return frames.part(page, NO_STORE).await,
-                        }
-                    }
-                    loop {
-                        tokio::select! {
-                            biased;
-                            batch = &mut next => break batch,
-                            () = &mut beat => {
-                                // A store that does not answer now is no reason to cut a reader who was let in.
-                                let standing = door.access.standing(&pass).await.unwrap_or(Standing::Holds);
-                                if standing != Standing::Holds {
-                                    return frames.leave(page, standing).await;
-                                }
-                                frames.beat().await;
-                                beat.as_mut().reset(Instant::now() + heartbeat);
-                            }
-                            () = pass.doubt() => {
-                                let standing = door.access.standing_in_doubt(&pass).await;
-                                if standing != Standing::Holds {
-                                    return frames.leave(page, standing).await;
-                                }
-                            }
-                            () = &mut stopped => return frames.part(page, "going down").await,
-                        }
-                    }
-                }
-            }
-        };
-        // The same again, because events may come so fast that the stream never has to wait for one.
-        let is_late = Instant::now() >= beat.deadline();
-        if is_late {
-            beat.as_mut().reset(Instant::now() + heartbeat);
+    let mut writing = Writing {
+        beat: Box::pin(tokio::time::sleep(door.settings.heartbeat)),
+        stopped: Box::pin(door.settings.stop.clone().cancelled_owned()),
+        door,
+        pass,
+        events,
+        frames,
+        checked_read: None,
+    };
+    page.open(&mut writing.frames.buffer);
+    let told = writing.tell(&mut page).await;
+    let mut frames = writing.frames;
+    let ending = match told {
+        Ok(()) => {
+            page.close(&mut frames.buffer);
+            Ok(())
         }
-        // While nobody may have told of an end, the store is asked again whenever more was read from it.
-        let last_read = Some(events.reads());
-        let is_unsure = checked_read != last_read
-            && matches!(batch, Ok(Batch::Stored(_)))
-            && door.engine.bus_health().loses_notices();
-        // Access may have been revoked. If the store cannot tell, the stream is cut and the client reconnects.
-        let is_doubtful = pass.is_doubtful() || is_unsure;
-        if is_doubtful || is_late {
-            let standing = match is_doubtful {
-                true => door.access.standing_in_doubt(&pass).await,
-                false => door.access.standing(&pass).await.unwrap_or(Standing::Holds),
+        Err(Leave::Access(Standing::RoleChanged)) => page.part(ROLE_CHANGED, &mut frames.buffer),
+        Err(Leave::Access(Standing::Unknown)) => page.part(NO_STORE, &mut frames.buffer),
+        Err(Leave::Access(Standing::Holds | Standing::Ended)) => {
+            page.end_access(&mut frames.buffer);
+            Ok(())
+        }
+        Err(Leave::Part(why)) => page.part(why, &mut frames.buffer),
+    };
+    frames.flush().await;
+    ending
+}
+
+/// Why a stream ends before its reader was told everything.
+enum Leave {
+    /// The access that it began with does not hold any more.
+    Access(Standing),
+    /// The reader has to come back, for this reason.
+    Part(&'static str),
+}
+
+/// A stream under way.
+struct Writing {
+    door: Shared,
+    pass: Pass,
+    events: Subscription,
+    frames: Frames,
+    /// When the reader's access is checked again, and a sign of life is sent.
+    beat: Pin<Box<Sleep>>,
+    /// The gateway stops.
+    stopped: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Number of the last store read after which access was checked.
+    checked_read: Option<u64>,
+}
+
+impl Writing {
+    async fn tell(&mut self, page: &mut impl Page) -> Result<(), Leave> {
+        while !page.is_over() {
+            let Some(batch) = self.next(page).await? else {
+                continue;
+            };
+            self.check_access(&batch).await?;
+            match batch {
+                Ok(batch) => page.write(&batch, &mut self.frames.buffer),
+                Err(End::Finished) => break,
+                Err(End::Cut) => return Err(Leave::Part(CUT)),
+            }
+            if !self.frames.has_room() {
+                self.frames.buffer = Vec::new();
+                return Err(Leave::Part(TOO_SLOW));
+            }
+            if self.frames.buffer.len() >= FRAME_BYTES {
+                self.frames.flush().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next events. None where the run's row had to be read meanwhile, which may have ended the stream.
+    async fn next(&mut self, page: &mut impl Page) -> Result<Option<Result<Batch, End>>, Leave> {
+        let mut next = pin!(self.events.next());
+        if let Poll::Ready(batch) = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
+            return Ok(Some(batch));
+        }
+        self.frames.flush().await;
+        if page.watch().is_unsure() {
+            let known = page.watch().look_up(&self.door).await;
+            return known.map(|()| None).map_err(|_| Leave::Part(NO_STORE));
+        }
+        loop {
+            let standing = tokio::select! {
+                biased;
+                batch = &mut next => return Ok(Some(batch)),
+                () = &mut self.beat => {
+                    let standing = holds_unless_told(&self.door, &self.pass).await;
+                    if standing == Standing::Holds {
+                        self.frames.beat().await;
+                        self.beat.as_mut().reset(Instant::now() + self.door.settings.heartbeat);
+                    }
+                    standing
+                }
+                () = self.pass.doubt() => self.door.access.standing_in_doubt(&self.pass).await,
+                () = &mut self.stopped => return Err(Leave::Part("going down")),
             };
             if standing != Standing::Holds {
-                return frames.leave(page, standing).await;
+                return Err(Leave::Access(standing));
             }
-            checked_read = last_read;
-        }
-        match batch {
-            Ok(batch) => {
-                page.write(&batch, &mut frames.buffer);
-                drop(batch);
-                if !frames.has_room() {
-                    frames.buffer = Vec::new();
-                    return frames.part(page, "too slow: too much waits for you").await;
-                }
-            }
-            Err(End::Finished) => break,
-            Err(End::Cut) => {
-                return frames
-                    .part(
-                        page,
-                        "cut: too slow, or the gateway could not read on or is going down",
-                    )
-                    .await;
-            }
-        }
-        if frames.buffer.len() >= FRAME_BYTES {
-            frames.flush().await;
         }
     }
-    page.close(&mut frames.buffer);
-    frames.flush().await;
-    Ok(())
+
+    /// Checks the reader's access before it is told more, when that is due: events may come so fast that the stream never has to
+    /// wait for one.
+    async fn check_access(&mut self, batch: &Result<Batch, End>) -> Result<(), Leave> {
+        let is_late = Instant::now() >= self.beat.deadline();
+        if is_late {
+            let heartbeat = self.door.settings.heartbeat;
+            self.beat.as_mut().reset(Instant::now() + heartbeat);
+        }
+        // While nobody may have told of an end, the store is asked again whenever more was read from it.
+        let last_read = Some(self.events.reads());
+        let is_unsure = self.checked_read != last_read
+            && matches!(batch, Ok(Batch::Stored(_)))
+            && self.door.engine.bus_health().loses_notices();
+        let standing = if self.pass.is_doubtful() || is_unsure {
+            // Access may have been revoked. If the store cannot tell, the stream is cut and the client reconnects.
+            self.door.access.standing_in_doubt(&self.pass).await
+        } else if is_late {
+            holds_unless_told(&self.door, &self.pass).await
+        } else {
+            return Ok(());
+        };
+        if standing != Standing::Holds {
+            return Err(Leave::Access(standing));
+        }
+        self.checked_read = last_read;
+        Ok(())
+    }
+}
+
+/// Whether access still holds. A store that does not answer now is no reason to cut a reader who was let in.
+async fn holds_unless_told(door: &Shared, pass: &Pass) -> Standing {
+    door.access.standing(pass).await.unwrap_or(Standing::Holds)
 }
 
 /// Reads along until the run waits.
@@ -411,24 +462,6 @@ impl Frames {
             self.flush().await;
         }
         self.lively = false;
-    }
-    /// The last words of a stream that did not end by itself.
-    async fn part(&mut self, mut page: impl Page, why: &str) -> Result<(), Cut> {
-        let ending = page.part(why, &mut self.buffer);
-        self.flush().await;
-        ending
-    }
-    /// The last words of a stream whose pass holds no longer.
-    async fn leave(&mut self, mut page: impl Page, standing: Standing) -> Result<(), Cut> {
-        match standing {
-            Standing::RoleChanged => self.part(page, ROLE_CHANGED).await,
-            Standing::Unknown => self.part(page, NO_STORE).await,
-            Standing::Holds | Standing::Ended => {
-                page.end_access(&mut self.buffer);
-                self.flush().await;
-                Ok(())
-            }
-        }
     }
 }
 
