@@ -79,6 +79,10 @@ async fn serve(
         let config = conformance::config().into();
         services.engine.put_agent(project, &agent, config).await?;
     }
+    if let Some(starting) = &prepared.starting {
+        // What follows may wait for MCP servers.
+        starting.let_others_start().await?;
+    }
     services.mcp.warm(project).await?;
     let agents = match &settings.agents {
         Some(folder) => {
@@ -111,8 +115,8 @@ async fn serve(
     };
     let shared = http::shared(settings, &prepared, &services, access, ends.clone())?;
     let door = http::router(settings, &prepared, &services, shared.clone(), project, telemetry)?;
-    // Last, because only the store can still fail: a node that cannot start must not extend the lease on its old runs. Still under
-    // the start lock, so that no import begins in between.
+    // Last, because only the store can still fail: a node that cannot start must not extend the lease on its old runs. The rest of
+    // the start lock is held until then, so that no import begins in between.
     let lease_end = SystemClock.now().after(settings.engine.node_lease);
     prepared.store.heartbeat(services.node.id, lease_end).await?;
     drop(prepared.starting.take());

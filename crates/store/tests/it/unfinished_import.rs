@@ -96,6 +96,22 @@ async fn no_gateway_starts_while_an_import_is_under_way() {
 }
 
 #[tokio::test]
+async fn nodes_that_have_made_what_the_first_makes_start_together_and_no_import_begins() {
+    let database = Database::new();
+    let store = database.open().await;
+    let first = store.lock_start().await.unwrap();
+    first.let_others_start().await.unwrap();
+    let second = store.lock_start().await.unwrap();
+    second.let_others_start().await.unwrap();
+    drop(first);
+    let refused = PostgresDatabase::create(&database.address()).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))));
+    drop(second);
+    // The server may take a moment to see that the connection is gone.
+    while PostgresDatabase::create(&database.address()).await.is_err() {}
+}
+
+#[tokio::test]
 async fn an_import_beside_a_running_gateway_is_refused() {
     let (file, database) = (a_file().await, Database::new());
     let gateway = database
