@@ -69,6 +69,7 @@ export { defineTool } from './runnable.js';
 export { type AnswerableMessage, sendWhenAnswered } from './send-when-answered.js';
 export type { Sessions } from './sessions.js';
 export type * from './standard-schema.js';
+export { readTimeout } from './timeout.js';
 export type * from './tool.js';
 export {
   createToolMessage,

@@ -96,9 +96,15 @@ describe('registration', () => {
     made.refresh('clock');
     expect(await run(made, { toolName: 'get_time' })).toBe('noon');
   });
-  test('a tool with `execute` and a timeout that is no number is refused', () => {
-    const tools = [{ ...definition('x'), timeout: '30s', execute: () => 1 }];
-    refused({ tools, executors: {} }, /"x" has `execute`, so its `timeout` is a number of milliseconds/);
+  test.each(['30', '30 parsecs', '0s', '25d', -5, 0, Number.NaN])('the timeout %j is refused', (timeout) => {
+    const words = /the `timeout` of .*"(x|clock)" is a number of milliseconds, or a string such as "30s"/;
+    const tool = { ...definition('x'), execute: () => 1 };
+    refused({ tools: [{ ...tool, timeout }], executors: {} }, words);
+    refused({ timeout }, words);
+    const timeoutMs = timeout as number;
+    const ready = { definition: definition('x'), timeoutMs, execute: () => 1 };
+    refused({ tools: [ready], executors: {} }, words);
+    expect(() => registry().addTool(ready)).toThrow(words);
   });
   test('a tool with an `execute` that is no function is refused', () => {
     const tools = [{ ...definition('x'), execute: 'x' as never }];
@@ -176,6 +182,16 @@ describe('execution', () => {
     const tools = [{ ...definition('greet'), timeout: 500, execute: (args: object) => ({ greeted: args }) }];
     const made = registry(plugin({ tools, executors: {} }));
     expect([made.hasExecutor('greet'), made.timeoutOf('greet')]).toEqual([true, 500]);
+    const spelled = { ...definition('wait'), timeout: '1.5m', execute: () => 1 };
+    made.add(
+      plugin({
+        name: 'waits',
+        timeout: '2s',
+        tools: [spelled, definition('other')],
+        executors: { other: () => 1 },
+      }),
+    );
+    expect([made.timeoutOf('wait'), made.timeoutOf('other')]).toEqual([90_000, 2000]);
     expect(await run(made, { toolName: 'greet', args: { name: 'Ada' } })).toEqual({
       greeted: { name: 'Ada' },
     });

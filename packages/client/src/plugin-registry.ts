@@ -4,6 +4,7 @@ import { CODES, PluginError, ToolError } from './error.js';
 import type { PluginTool, ToolgatePlugin } from './plugin.js';
 import { callHook, throwAll } from './plugin-hook.js';
 import { defineTool } from './runnable.js';
+import { readTimeout } from './timeout.js';
 import type {
   ClientToolDefinition,
   RunnableTool,
@@ -72,7 +73,7 @@ export class PluginRegistry {
         `tool "${definition.name}" has no \`execute\`, which must be a function`,
       );
     }
-    const tool: OwnedTool = { owner: undefined, definition, execute, ...(timeoutMs ? { timeoutMs } : {}) };
+    const tool: OwnedTool = { owner: undefined, definition, execute, ...limit(definition.name, timeoutMs) };
     this.#refuseTools([tool], undefined);
     this.#own([tool]);
     this.#log(`tool ${definition.name}`);
@@ -190,17 +191,22 @@ export class PluginRegistry {
 
   #toolsOf(plugin: ToolgatePlugin): OwnedTool[] {
     const executors = new Map(Object.entries(plugin.executors ?? {}));
+    const byDefault =
+      plugin.timeout === undefined
+        ? {}
+        : { timeoutMs: readTimeout(`the plugin "${plugin.name}"`, plugin.timeout) };
     const tools = (plugin.tools ?? []).map((tool): OwnedTool => {
       const runnable = runnableOf(tool);
       const execute =
         (executors.get(runnable.definition.name) as ToolExecutor | undefined) ?? runnable.execute;
       executors.delete(runnable.definition.name);
-      const timeoutMs = runnable.timeoutMs ?? plugin.timeout;
       return {
         owner: plugin.name,
         definition: runnable.definition,
         ...(execute ? { execute } : {}),
-        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...(runnable.timeoutMs === undefined
+          ? byDefault
+          : limit(runnable.definition.name, runnable.timeoutMs)),
       };
     });
     this.#refuseTools(tools, plugin.name);
@@ -276,6 +282,11 @@ export class PluginRegistry {
   }
 }
 
+/** The timeout of a tool that may come from elsewhere than `defineTool`. */
+function limit(tool: string, timeoutMs: number | undefined): { timeoutMs?: number } {
+  return timeoutMs === undefined ? {} : { timeoutMs: readTimeout(`tool "${tool}"`, timeoutMs) };
+}
+
 /** A plugin's tool and its executor, if it has one: from `defineTool`, or an object as `defineTool` takes it. */
 function runnableOf(tool: PluginTool): Partial<RunnableTool> & Pick<RunnableTool, 'definition'> {
   if ('definition' in tool) return tool;
@@ -283,10 +294,6 @@ function runnableOf(tool: PluginTool): Partial<RunnableTool> & Pick<RunnableTool
   if (execute === undefined) return { definition: tool };
   // Without a schema it is rejected as a definition, with everything else that is wrong.
   if (!('parameters' in tool || 'input' in tool)) return { definition: tool, execute };
-  if (typeof tool.timeout === 'string') {
-    const message = `tool "${tool.name}" has \`execute\`, so its \`timeout\` is a number of milliseconds, got "${tool.timeout}"`;
-    throw new PluginError(CODES.pluginInvalid, message);
-  }
   const { outputSchema, ...rest } = tool as ClientToolDefinition & SchemaTool;
   return defineTool(outputSchema ? { output: outputSchema, ...rest } : rest);
 }

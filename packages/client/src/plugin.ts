@@ -34,8 +34,8 @@ export interface ToolgatePlugin<T extends readonly PluginTool[] = PluginTool[]> 
   dependencies?: Record<string, string>;
   /** Range of gateway versions that it works with, such as `>=0.1`. */
   engine?: string;
-  /** Default timeout of the plugin's executors, in milliseconds. */
-  timeout?: number;
+  /** Default timeout of the plugin's executors: milliseconds, or a string with its unit such as `30s`. */
+  timeout?: number | string;
   hooks?: PluginHooks;
 }
 

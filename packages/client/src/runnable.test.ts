@@ -100,7 +100,17 @@ describe('a tool written with a schema library', () => {
 test('the gateway waits as long as a slow tool may take', () => {
   const slow = { ...words, parameters: { type: 'object' } as const, execute: () => 1 };
   expect(defineTool({ ...slow, timeout: 60 * 60_000 }).definition.timeout).toBe(61 * 60_000);
+  expect(defineTool({ ...slow, timeout: '1h' }).definition.timeout).toBe(61 * 60_000);
   expect(defineTool({ ...slow, timeout: 1000 }).definition).not.toHaveProperty('timeout');
+});
+
+test('a timeout is milliseconds or a string with its unit', () => {
+  const tool = { ...words, parameters: { type: 'object' } as const, execute: () => 1 };
+  expect(defineTool({ ...tool, timeout: '30s' }).timeoutMs).toBe(30_000);
+  expect(defineTool({ ...tool, timeout: '500 ms' }).timeoutMs).toBe(500);
+  expect(() => defineTool({ ...tool, timeout: 'soon' })).toThrow(
+    /the `timeout` of tool "search" .*, got "soon"/,
+  );
 });
 
 describe('a tool written with JSON Schema', () => {

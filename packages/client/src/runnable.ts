@@ -2,6 +2,7 @@ import { isRecord } from './definition-rules.js';
 import { CODES, PluginError, ToolError } from './error.js';
 import type { JsonSchema, ToolParameters } from './json-schema.js';
 import type { StandardIssue, StandardSchema } from './standard-schema.js';
+import { readTimeout } from './timeout.js';
 import type { ClientToolDefinition, RunnableTool, SchemaTool, StandardTool, ToolExecutor } from './tool.js';
 
 const DIALECT = 'draft-2020-12';
@@ -22,6 +23,7 @@ export function defineTool(tool: SchemaTool | StandardTool): RunnableTool {
     const message = `tool "${tool.name}" has no \`execute\`, which must be a function; a tool that the agent's configuration defines needs no definition here`;
     throw new PluginError(CODES.pluginInvalid, message);
   }
+  const timeoutMs = tool.timeout === undefined ? undefined : readTimeout(`tool "${tool.name}"`, tool.timeout);
   const input = 'input' in tool ? tool.input : undefined;
   const definition: ClientToolDefinition = {
     name: tool.name,
@@ -33,15 +35,15 @@ export function defineTool(tool: SchemaTool | StandardTool): RunnableTool {
       ? jsonSchemaOf(tool.name, tool.output, 'output')
       : tool.output;
   }
-  if (tool.timeout !== undefined && tool.timeout >= DEADLINE_MS) {
-    definition.timeout = tool.timeout + SPARE_MS;
+  if (timeoutMs !== undefined && timeoutMs >= DEADLINE_MS) {
+    definition.timeout = timeoutMs + SPARE_MS;
   }
   if (tool.version !== undefined) definition.version = tool.version;
   if (tool.deprecated !== undefined) definition.deprecated = tool.deprecated;
   const execute = tool.execute as ToolExecutor;
   return {
     definition,
-    ...(tool.timeout === undefined ? {} : { timeoutMs: tool.timeout }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
     execute: input ? checked(tool.name, input, execute) : execute,
   };
 }

@@ -59,3 +59,12 @@ test('an error that waiting does not mend ends it', async () => {
   const client = new ToolgateClient({ url: 'http://gateway.example', key: 'sk_x', fetch: refused });
   await expect(client.tools.serve('space').ready()).rejects.toMatchObject({ code: 'NOT_FOUND' });
 });
+
+test('a timeout that is none is refused when the server starts', async () => {
+  const client = new ToolgateClient({ url: 'http://gateway.example', key: 'sk_x', fetch: comesLater(0) });
+  const serve = (timeout: number | string) =>
+    client.tools.serve('space', { tools: { lamp: { timeout, execute: () => 'on' } } });
+  expect(() => serve(-5)).toThrow('the `timeout` of tool "lamp" is a number of milliseconds');
+  expect(() => serve('soon')).toThrow('got "soon"');
+  await serve('30s').close();
+});

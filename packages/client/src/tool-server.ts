@@ -9,6 +9,7 @@ import { isFinal } from './final-status.js';
 import { freshKey } from './fresh-key.js';
 import type { PluginRegistry } from './plugin-registry.js';
 import type { Runs, Spaces } from './resources.js';
+import { readTimeout } from './timeout.js';
 import type { ToolCall, ToolContext, ToolExecutor } from './tool.js';
 import { readToolCall } from './tool-call.js';
 import type { Tools } from './tools.js';
@@ -20,8 +21,11 @@ const RUNS_MAX = 100;
 
 /** Options of `tools.serve`. */
 export interface ServeOptions {
-  /** Executors by tool name, in addition to the tools of the client's plugins. `timeout` is in milliseconds. */
-  tools?: Record<string, ToolExecutor<never> | { execute: ToolExecutor<never>; timeout?: number }>;
+  /**
+   * Executors by tool name, in addition to the tools of the client's plugins. A `timeout` is milliseconds, or a string with
+   * its unit such as `30s`.
+   */
+  tools?: Record<string, ToolExecutor<never> | { execute: ToolExecutor<never>; timeout?: number | string }>;
   /** Serve only tools of these names. */
   only?: string[];
   /** The name that holds the leases; by default the client's own with a random suffix. */
@@ -57,6 +61,11 @@ export interface ServeHost {
   onToolEnd(end: ToolEnd): void;
 }
 
+interface ToolHandler {
+  execute: ToolExecutor;
+  timeoutMs?: number;
+}
+
 /** Executes the client tool calls of a space until it is closed. */
 export class ToolServer {
   /** The name that holds the leases. */
@@ -66,7 +75,7 @@ export class ToolServer {
   readonly #host: ServeHost;
   readonly #spaceId: string;
   readonly #options: ServeOptions;
-  readonly #handlers: Map<string, { execute: ToolExecutor; timeout?: number }>;
+  readonly #handlers: Map<string, ToolHandler>;
   readonly #runner: CallRunner;
   readonly #stop = new AbortController();
   readonly #ready: Promise<void>;
@@ -87,13 +96,7 @@ export class ToolServer {
     this.holder = options.holder ?? `${host.clientId}-${freshKey().slice(0, 8)}`;
     this.#runner = new CallRunner(host.tools, host.log);
     this.#handlers = new Map(
-      Object.entries(options.tools ?? {}).map(([name, tool]) => [
-        name,
-        (typeof tool === 'function' ? { execute: tool } : tool) as {
-          execute: ToolExecutor;
-          timeout?: number;
-        },
-      ]),
+      Object.entries(options.tools ?? {}).map(([name, tool]) => [name, handlerOf(name, tool)]),
     );
     const opened = new Promise<void>((resolve) => {
       this.#opened = resolve;
@@ -266,7 +269,7 @@ export class ToolServer {
   async #run(call: ToolCall, signal: AbortSignal): Promise<void> {
     const handler = this.#handlers.get(call.toolName);
     const { leaseSeconds } = this.#options;
-    const timeoutMs = handler?.timeout ?? this.#host.registry.timeoutOf(call.toolName);
+    const timeoutMs = handler?.timeoutMs ?? this.#host.registry.timeoutOf(call.toolName);
     const execute = async (given: ToolCall, context: ToolContext) => {
       const known = { ...(await this.#host.contexts.of(given.toolName, given.toolCallId)), ...context };
       return handler ? handler.execute(given.args, known) : this.#host.registry.execute(given, known);
@@ -292,6 +295,14 @@ export class ToolServer {
         this.#host.log(`call ${call.toolCallId}: ${(error as Error).message}`);
     }
   }
+}
+
+/** Throws a `PluginError` for a timeout that is none. */
+function handlerOf(name: string, tool: NonNullable<ServeOptions['tools']>[string]): ToolHandler {
+  if (typeof tool === 'function') return { execute: tool as ToolExecutor };
+  const execute = tool.execute as ToolExecutor;
+  if (tool.timeout === undefined) return { execute };
+  return { execute, timeoutMs: readTimeout(`tool "${name}"`, tool.timeout) };
 }
 
 function lost(error: unknown): ServeConnection {

@@ -96,8 +96,8 @@ export interface SchemaTool<P extends ToolParameters = ToolParameters, Result = 
   parameters: P;
   /** JSON Schema or Standard Schema of the result. */
   output?: JsonSchema | StandardSchema;
-  /** Timeout of the executor in milliseconds. */
-  timeout?: number;
+  /** Timeout of the executor: milliseconds, or a string with its unit such as `30s`. */
+  timeout?: number | string;
   /** The author's number for this state of the tool; any string. */
   version?: string;
   /** Set when the tool should not be used any more: `true`, or what to use instead. */
@@ -118,8 +118,8 @@ export interface StandardTool<S extends StandardSchema = StandardSchema, Result 
   parameters?: JsonSchema;
   /** JSON Schema or Standard Schema of the result. */
   output?: JsonSchema | StandardSchema;
-  /** Timeout of the executor in milliseconds. */
-  timeout?: number;
+  /** Timeout of the executor: milliseconds, or a string with its unit such as `30s`. */
+  timeout?: number | string;
   /** The author's number for this state of the tool; any string. */
   version?: string;
   /** Set when the tool should not be used any more: `true`, or what to use instead. */

@@ -170,7 +170,7 @@ export class ToolExecutor {
   }
 
   /** Claims, executes, submits. Never throws. */
-  async #perform(work: Work, { execute, timeout }: ToolWork): Promise<void> {
+  async #perform(work: Work, { execute, timeoutMs }: ToolWork): Promise<void> {
     const { call, stop } = work;
     const { id: toolCallId, name: toolName, runId, spaceId } = call;
     try {
@@ -186,7 +186,7 @@ export class ToolExecutor {
         leaseSeconds: () =>
           globalThis.document?.visibilityState === 'hidden' ? LEASE_SECONDS_HIDDEN : LEASE_SECONDS,
         signal: stop.signal,
-        ...(timeout !== undefined && { timeoutMs: timeout }),
+        ...(timeoutMs !== undefined && { timeoutMs }),
       });
       if (fate === 'answered') this.#answered.add(call.id);
       else this.#refused.set(call.id, call);

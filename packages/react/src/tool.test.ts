@@ -14,6 +14,10 @@ test('the input of a tool follows from its parameters', () => {
     },
   });
   const handler = handlerOf({ forecast }, 'forecast');
-  expect(handler?.timeout).toBe(1000);
+  expect(handler?.timeoutMs).toBe(1000);
+  expect(handlerOf({ wait: { ...forecast, timeout: '2m' } }, 'wait')?.timeoutMs).toBe(120_000);
+  expect(() => handlerOf({ wait: { ...forecast, timeout: 0 } }, 'wait')).toThrow(
+    'the `timeout` of tool "wait"',
+  );
   expect(handler?.execute({ city: 'Paris' }, {} as never)).toBe('Paris');
 });

@@ -1,4 +1,4 @@
-import type { FromSchema, ToolContext, ToolParameters } from '@toolgate/client';
+import { type FromSchema, readTimeout, type ToolContext, type ToolParameters } from '@toolgate/client';
 
 /** Executes a tool. The returned value is the result; a thrown error is the error that the model reads. */
 // biome-ignore lint/suspicious/noExplicitAny: the input's shape is known to whoever wrote the schema
@@ -11,8 +11,8 @@ export interface ToolDefinition {
   readonly parameters: Readonly<Record<string, unknown>>;
   /** JSON Schema of the result. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
-  /** Timeout of `execute` in milliseconds, as every `timeout` of these packages; ten minutes by default. */
-  readonly timeout?: number;
+  /** Timeout of `execute`: milliseconds, or a string with its unit such as `30s`; ten minutes by default. */
+  readonly timeout?: number | string;
   /** The author's number for this state of the tool; any string. */
   readonly version?: string;
   /** Set when the tool should not be used any more: `true`, or what to use instead. */
@@ -38,15 +38,17 @@ export function tool<const P extends ToolParameters>(definition: TypedTool<P>): 
  */
 export type Tools = Readonly<Record<string, ToolHandler | ToolDefinition>>;
 
-/** A tool's handler, and its timeout in milliseconds. */
+/** A tool's handler and its timeout. */
 export interface ToolWork {
   readonly execute: ToolHandler;
-  readonly timeout?: number;
+  readonly timeoutMs?: number;
 }
 
-/** The handler of the tool `name`, if it has one. */
+/** The handler of the tool `name`, if it has one. Throws a `PluginError` for a timeout that is none. */
 export function handlerOf(tools: Tools, name: string): ToolWork | undefined {
   const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
   if (typeof tool === 'function') return { execute: tool };
-  return tool?.execute && { execute: tool.execute, ...(tool.timeout && { timeout: tool.timeout }) };
+  if (!tool?.execute) return undefined;
+  const { execute, timeout } = tool;
+  return timeout === undefined ? { execute } : { execute, timeoutMs: readTimeout(`tool "${name}"`, timeout) };
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'react';
 import { useToolgateContext } from './context.js';
 import { spaceStore } from './space-store.js';
-import type { Tools } from './tool.js';
+import { handlerOf, type Tools } from './tool.js';
 import type { OnUnmount, ToolOffer } from './tool-executor.js';
 
 export interface AutoToolHandlerOptions {
@@ -23,6 +23,8 @@ export interface AutoToolHandlerOptions {
  */
 export function useAutoToolHandler({ spaceId, tools, onUnmount = 'release' }: AutoToolHandlerOptions): void {
   const { client } = useToolgateContext('useAutoToolHandler');
+  // A timeout that is none is an error here, where the tools are given, not at their first call.
+  for (const name of Object.keys(tools)) handlerOf(tools, name);
   const offer = useRef<ToolOffer>(undefined);
   const source = useRef({ tools, onUnmount });
   useEffect(() => {
