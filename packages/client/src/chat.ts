@@ -7,6 +7,9 @@ import { type ChatHost, type Opened, Turn } from './turn.js';
 import type { StartRun } from './wire.js';
 import { wireDefinition } from './wire-definition.js';
 
+/** Most tools that the gateway takes of an executor. */
+const EXECUTOR_TOOLS_MAX = 256;
+
 /** Starts a run, yields its chunks, and executes the calls of this client's tools. */
 export async function* chat(host: ChatHost, options: ChatOptions): AsyncGenerator<Chunk, ChatResult, void> {
   const messages = messagesOf(options);
@@ -45,7 +48,10 @@ function chosen(host: ChatHost, { only }: ChatOptions): ClientToolDefinition[] {
   return only ? all.filter(({ name }) => only.includes(name)) : all;
 }
 
-/** This client, as the executor of its tools; of any tool if a callback may execute it. */
+/**
+ * This client, as the executor of its tools; of any tool if a callback may execute it. Calls of tools beyond the limit are
+ * not reserved for it, and it claims them like any other client.
+ */
 function executorOf(
   { registry, holder }: ChatHost,
   { onToolCall }: ChatOptions,
@@ -53,7 +59,7 @@ function executorOf(
 ): StartRun['executor'] {
   if (onToolCall || registry.handlesAny()) return { holder };
   const executed = tools.map(({ name }) => name).filter((name) => registry.hasExecutor(name));
-  return executed.length > 0 ? { holder, tools: executed } : undefined;
+  return executed.length > 0 ? { holder, tools: executed.slice(0, EXECUTOR_TOOLS_MAX) } : undefined;
 }
 
 /**

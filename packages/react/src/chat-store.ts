@@ -5,6 +5,9 @@ import { newMessageId } from './message-id.js';
 import { type SpaceStore, spaceStore } from './space-store.js';
 import { handlerOf, type Tools } from './tool.js';
 
+/** Most tools that the gateway takes of an executor. */
+const EXECUTOR_TOOLS_MAX = 256;
+
 /**
  * What the chat is doing: `submitted` until the first text arrives, `waiting_…` while the run waits for a
  * client, an approval or a time, `error` if the last run failed or a message was rejected.
@@ -172,7 +175,8 @@ export class ChatStore {
     const plugged = this.client.getClientToolDefinitions().map(({ name }) => name);
     const executed = plugged.filter((name) => this.client.hasExecutor(name));
     const tools = [...new Set([...own, ...space.executor.toolNames(), ...executed])];
-    return tools.length > 0 ? { holder: this.client.clientId, tools } : undefined;
+    if (tools.length === 0) return undefined;
+    return { holder: this.client.clientId, tools: tools.slice(0, EXECUTOR_TOOLS_MAX) };
   }
 
   /** The space; created if there is none. Messages that are sent at the same time share one. */
