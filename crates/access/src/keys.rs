@@ -35,15 +35,20 @@ fn random_text() -> String {
     random.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The row of a key that somebody chose; refused when it has the wrong prefix or is too short.
+/// The row of a key that somebody chose; refused as [`check`] does.
 pub fn record(key: &str, project: ProjectId, kind: KeyKind, now: Time) -> Result<KeyRecord, String> {
+    check(key, kind)?;
+    Ok(row(key, project, kind, None, now))
+}
+
+/// Refuses a key of a project that has the wrong prefix or is too short.
+pub fn check(key: &str, kind: KeyKind) -> Result<(), String> {
     let prefix = prefix(kind);
     let shown: String = key.chars().take(prefix.len()).collect();
     if shown != prefix {
         return Err(format!("the key starts with {shown:?}; expected {prefix:?}"));
     }
-    check_chosen(key)?;
-    Ok(row(key, project, kind, None, now))
+    check_chosen(key)
 }
 
 /// Refuses an operator's key that is too short, or that could be mistaken for a project's.

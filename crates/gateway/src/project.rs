@@ -59,6 +59,24 @@ pub async fn ensure(
     Ok(project.id)
 }
 
+/// Refuses keys of the settings that will not do.
+pub fn check_keys(settings: &Settings) -> anyhow::Result<()> {
+    if let Some(key) = &settings.operator_key {
+        keys::check_operator(key.expose())
+            .map_err(|reason| anyhow!("the key in TOOLGATE_OPERATOR_KEY will not do: {reason}"))?;
+    }
+    for (variable, kind, given) in [
+        ("TOOLGATE_SECRET_KEY", KeyKind::Secret, &settings.secret_key),
+        ("TOOLGATE_PUBLIC_KEY", KeyKind::Public, &settings.public_key),
+    ] {
+        if let Some(key) = given {
+            keys::check(key.expose(), kind)
+                .map_err(|reason| anyhow!("the key in {variable} will not do: {reason}"))?;
+        }
+    }
+    Ok(())
+}
+
 /// The row as it should be, and whether that is news to the store.
 async fn project(
     engine: &Engine,
@@ -112,12 +130,8 @@ async fn key(
         }
         return Ok(Some(record));
     };
-    let variable = match kind {
-        KeyKind::Secret => "TOOLGATE_SECRET_KEY",
-        KeyKind::Public => "TOOLGATE_PUBLIC_KEY",
-    };
-    let mut record = keys::record(given.expose(), project.id, kind, now)
-        .map_err(|reason| anyhow!("the key in {variable} will not do: {reason}"))?;
+    // A start has checked it before: see `check_keys`.
+    let mut record = keys::record(given.expose(), project.id, kind, now).map_err(anyhow::Error::msg)?;
     record.name = Some(FROM_SETTINGS.into());
     for old in known {
         if old.name.as_deref() == Some(FROM_SETTINGS) && old.hash != record.hash {

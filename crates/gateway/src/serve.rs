@@ -96,7 +96,7 @@ async fn serve(
         Entry::Keys => Auth::Keys,
         Entry::Open => Auth::Open(project),
     };
-    let access = http::access(settings, &prepared, &services, auth)?;
+    let access = http::access(settings, &prepared, &services, auth);
     if settings.console.enabled {
         let url = settings.files.address()?.unwrap_or_else(|| prepared.url());
         let words = match HAS_CONSOLE {

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use anyhow::anyhow;
 use axum::Router;
 use toolgate_access::file_links::FileLinks;
-use toolgate_access::{Access, AccessSettings, Auth, ClaimNames, keys};
+use toolgate_access::{Access, AccessSettings, Auth, ClaimNames};
 use toolgate_door_a2a::A2aParts;
 use toolgate_door_http::Resources;
 use toolgate_door_mcp::through::{Limits, Through};
@@ -29,16 +28,7 @@ use crate::telemetry::Telemetry;
 use crate::{doors, project};
 
 /// Who is asking, and what they may reach.
-pub fn access(
-    settings: &Settings,
-    prepared: &Prepared,
-    services: &Services,
-    auth: Auth,
-) -> anyhow::Result<Access> {
-    if let Some(key) = &settings.operator_key {
-        keys::check_operator(key.expose())
-            .map_err(|reason| anyhow!("the key in TOOLGATE_OPERATOR_KEY will not do: {reason}"))?;
-    }
+pub fn access(settings: &Settings, prepared: &Prepared, services: &Services, auth: Auth) -> Access {
     let store = &prepared.store;
     let settings = AccessSettings {
         auth,
@@ -53,13 +43,13 @@ pub fn access(
         sessions: settings.sessions.limits(),
     };
     let revocations = services.engine.revocations().clone();
-    Ok(Access::new(
+    Access::new(
         store.clone(),
         store.clone(),
         Arc::new(SystemClock),
         revocations,
         settings,
-    ))
+    )
 }
 
 /// What the HTTP doors share.

@@ -15,7 +15,7 @@ use crate::agents::Folder;
 use crate::commands::warnings_of_folder;
 use crate::data::DataDir;
 use crate::settings::{self, Settings};
-use crate::{output, storage};
+use crate::{output, project, storage};
 
 /// What a start has opened.
 pub struct Prepared {
@@ -42,6 +42,7 @@ impl Prepared {
                 "--no-auth lets everybody in, so it works on loopback only; {address} is not, use --listen 127.0.0.1:8787"
             );
         }
+        project::check_keys(settings)?;
         let rtc = settings.rtc.bind(address).await?;
         let model = settings.model.address()?;
         if let Some(folder) = &settings.agents {

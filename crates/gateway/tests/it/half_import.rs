@@ -103,8 +103,8 @@ async fn an_import_beside_a_running_gateway_is_refused() {
         .arg(directory.path());
     failing
         .env("TOOLGATE_STORE", &url)
-        .env("TOOLGATE_OPERATOR_KEY", "short");
+        .env("TOOLGATE_A2A_SIGNING_KEY", "short");
     let words = told(&failing.output().unwrap(), 1);
-    assert!(words.contains("TOOLGATE_OPERATOR_KEY"), "{words}");
+    assert!(words.contains("`a2a.signing_key` is no key"), "{words}");
     told(&run(&import, directory.path(), store), 0);
 }

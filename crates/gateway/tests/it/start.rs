@@ -105,6 +105,14 @@ fn a_start_that_cannot_be_says_what_to_do() {
         told.contains("looks like a misspelt TOOLGATE_SECRET_KEY,") && told.contains("[secrets]"),
         "{told}"
     );
+    for (variable, text, words) in [
+        ("TOOLGATE_SECRET_KEY", "sk_x", "has 4 characters"),
+        ("TOOLGATE_PUBLIC_KEY", "sk_0123456789abcdef", "expected \"pk_\""),
+        ("TOOLGATE_OPERATOR_KEY", "short", "has 5 characters"),
+    ] {
+        let told = refused(&["--listen", "127.0.0.1:0", "--data", data], &[(variable, text)]);
+        assert!(told.contains(variable) && told.contains(words), "{told}");
+    }
     let page = directory.path().join("a.md");
     std::fs::write(&page, "Help.").unwrap();
     let page = page.to_str().unwrap();
