@@ -15,6 +15,7 @@ mod files;
 mod mcp;
 mod model;
 mod notifications;
+mod origins;
 mod outbound;
 mod plans;
 mod plugins;
@@ -310,6 +311,13 @@ impl Default for Http {
             connections: Connections::default(),
             rate: Rate::default(),
         }
+    }
+}
+
+impl Http {
+    /// Refuses origins that could never match.
+    pub fn check_origins(&self) -> anyhow::Result<()> {
+        origins::check(&self.origins)
     }
 }
 

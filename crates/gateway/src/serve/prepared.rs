@@ -43,6 +43,7 @@ impl Prepared {
             );
         }
         project::check_keys(settings)?;
+        settings.http.check_origins()?;
         let rtc = settings.rtc.bind(address).await?;
         let model = settings.model.address()?;
         if let Some(folder) = &settings.agents {

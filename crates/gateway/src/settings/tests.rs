@@ -71,6 +71,43 @@ fn the_environment_wins_over_the_file_and_reads_each_type() {
 }
 
 #[test]
+fn an_origin_that_no_browser_sends_is_refused_with_the_one_that_it_does() {
+    let check = |origin: &str| {
+        let settings = load("", &[("TOOLGATE_HTTP_ORIGINS", origin)]).unwrap();
+        settings.http.check_origins().map_err(|error| error.to_string())
+    };
+    for (origin, words) in [
+        (
+            "http://localhost:3000/",
+            "leave out the \"/\" at its end: \"http://localhost:3000\"",
+        ),
+        (
+            "https://app.example/chat",
+            "did you mean \"https://app.example\"?",
+        ),
+        ("https://App.example:443", "did you mean \"https://app.example\"?"),
+        ("localhost:3000", "an origin with its scheme"),
+        ("127.0.0.1:3000", "an origin with its scheme"),
+        ("app.example", "an origin with its scheme"),
+        ("https://*.app.example", "an origin with its scheme"),
+        ("http://a.test, b.test", "has \"b.test\""),
+    ] {
+        let told = check(origin).expect_err("never matches");
+        assert!(told.contains("`http.origins`") && told.contains(words), "{told}");
+    }
+    for origin in [
+        "*",
+        "null",
+        "http://localhost:3000",
+        "http://[::1]:3000, https://app.example",
+        "chrome-extension://abcdefgh",
+        "capacitor://localhost",
+    ] {
+        check(origin).expect(origin);
+    }
+}
+
+#[test]
 fn mail_is_set_by_the_environment_and_checked_at_the_start() {
     const HOST: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_HOST", "mail.example.com");
     const FROM: (&str, &str) = ("TOOLGATE_NOTIFICATIONS_SMTP_FROM", "Gate <gate@example.com>");

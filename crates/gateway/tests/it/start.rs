@@ -109,6 +109,11 @@ fn a_start_that_cannot_be_says_what_to_do() {
         ("TOOLGATE_SECRET_KEY", "sk_x", "has 4 characters"),
         ("TOOLGATE_PUBLIC_KEY", "sk_0123456789abcdef", "expected \"pk_\""),
         ("TOOLGATE_OPERATOR_KEY", "short", "has 5 characters"),
+        (
+            "TOOLGATE_HTTP_ORIGINS",
+            "http://localhost:3000/",
+            "leave out the \"/\"",
+        ),
     ] {
         let told = refused(&["--listen", "127.0.0.1:0", "--data", data], &[(variable, text)]);
         assert!(told.contains(variable) && told.contains(words), "{told}");
