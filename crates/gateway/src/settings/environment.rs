@@ -36,6 +36,19 @@ const OPEN_PREFIXES: [&str; 4] = [
     "TOOLGATE_SERVICE_",
     "TOOLGATE_PORT_",
 ];
+/// Names that other programs have for some settings, each with ours. They are suggested, not read.
+const USUAL_NAMES: [(&str, &str); 9] = [
+    ("TOOLGATE_HOST", "TOOLGATE_LISTEN"),
+    (KUBERNETES_PORT, "TOOLGATE_LISTEN"),
+    ("TOOLGATE_ADDR", "TOOLGATE_LISTEN"),
+    ("TOOLGATE_ADDRESS", "TOOLGATE_LISTEN"),
+    ("TOOLGATE_BIND", "TOOLGATE_LISTEN"),
+    ("TOOLGATE_DATA_DIR", "TOOLGATE_DATA"),
+    ("TOOLGATE_DATADIR", "TOOLGATE_DATA"),
+    ("TOOLGATE_MODEL", "TOOLGATE_MODEL_NAME"),
+    // The default model's provider follows from its address.
+    ("TOOLGATE_MODEL_PROVIDER", "TOOLGATE_MODEL_BASE_URL"),
+];
 /// Most settings that a name may be short for, to suggest them.
 const MEANT_MAX: usize = 3;
 /// Kubernetes sets it to an address such as `tcp://10.0.0.1:8787`. A person who sets it to a number means the port to listen on.
@@ -80,9 +93,10 @@ pub fn check_names(variables: impl IntoIterator<Item = (String, String)>) -> any
             );
         }
         if name.starts_with("TOOLGATE_") && !is_known(&name, &text) {
-            let meant = match name.as_str() {
-                KUBERNETES_PORT => vec!["TOOLGATE_LISTEN"],
-                name => guess(name, &known).map_or_else(|| longer_names(name, &known), |meant| vec![meant]),
+            let usual = USUAL_NAMES.iter().find(|(usual, _)| *usual == name);
+            let meant = match usual.map(|(_, ours)| *ours).or_else(|| guess(&name, &known)) {
+                Some(meant) => vec![meant],
+                None => longer_names(&name, &known),
             };
             let hint = match meant.split_last() {
                 Some((last, [])) => format!("did you mean {last}?"),

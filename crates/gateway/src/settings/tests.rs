@@ -266,6 +266,12 @@ fn variables_that_look_like_ours_and_are_not_are_refused_with_the_right_name() {
     let check = |name: &str| set_to(name, "1");
     for (name, words) in [
         ("TOOLGATE_PORT", "did you mean TOOLGATE_LISTEN?"),
+        ("TOOLGATE_HOST", "did you mean TOOLGATE_LISTEN?"),
+        ("TOOLGATE_BIND", "did you mean TOOLGATE_LISTEN?"),
+        ("TOOLGATE_DATA_DIR", "did you mean TOOLGATE_DATA?"),
+        ("TOOLGATE_DATADIR", "did you mean TOOLGATE_DATA?"),
+        ("TOOLGATE_MODEL", "did you mean TOOLGATE_MODEL_NAME?"),
+        ("TOOLGATE_MODEL_PROVIDER", "did you mean TOOLGATE_MODEL_BASE_URL?"),
         ("TOOLGATE_MODEL_BASEURL", "did you mean TOOLGATE_MODEL_BASE_URL?"),
         ("TOOLGATE_HTP_ORIGINS", "did you mean TOOLGATE_HTTP_ORIGINS?"),
         ("TOOLGATE_NOAUTH", "did you mean TOOLGATE_NO_AUTH?"),
