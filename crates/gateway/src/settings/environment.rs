@@ -6,6 +6,7 @@ use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use toml::{Table, Value};
 use toolgate_kernel::guess::{guess, slips};
+use toolgate_kernel::problem::{choice, preview};
 
 use super::outbound::{OWN_KEY, SECRET_PREFIX};
 use super::{SAMPLE, Settings};
@@ -137,12 +138,32 @@ pub fn overlay(file: Table, env: impl Fn(&str) -> Option<String>) -> anyhow::Res
                 // The value may be a secret: only the reason is told, and it quotes no text that fits.
                 anyhow!(
                     "{name} does not fit the setting `{path}`: {}",
-                    error.message().trim()
+                    in_words(error.message().trim(), &text)
                 )
             })?;
         }
     }
     Ok(Settings::deserialize(table)?)
+}
+
+/// Why `text` does not fit, for people: serde names the types of Rust.
+fn in_words(reason: &str, text: &str) -> String {
+    let is_serdes = ["invalid type: ", "invalid value: ", "unknown variant "]
+        .iter()
+        .any(|start| reason.starts_with(start));
+    let Some((_, expected)) = reason.rsplit_once(", expected ").filter(|_| is_serdes) else {
+        return reason.to_owned();
+    };
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let expected = match expected {
+        "usize" | "u64" => "a whole number, 0 or more".to_owned(),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "a boolean" => "true or false".to_owned(),
+        _ if !known.is_empty() => choice(&known),
+        other => other.to_owned(),
+    };
+    format!("expected {expected}, got {}", preview(text))
 }
 
 /// `table` with `text` at `path`, read as whatever the setting wants: a text, a TOML value, a list.

@@ -191,6 +191,31 @@ fn a_mistake_in_the_environment_is_told_with_the_variable() {
         told.contains("TOOLGATE_HTTP_BODY_BYTES_MAX") && told.contains("http.body_bytes_max"),
         "{told}"
     );
+    for (name, text, words) in [
+        (
+            "TOOLGATE_CLIENT_TOOLS_PUBLIC_TOOLS_MAX",
+            "-1",
+            "`client_tools.public_tools_max`: expected a whole number, 0 or more, got \"-1\"",
+        ),
+        (
+            "TOOLGATE_CLIENT_TOOLS_CONFLICT",
+            "prefx",
+            "`client_tools.conflict`: expected error, prefix or keep-trusted, got \"prefx\"",
+        ),
+        (
+            "TOOLGATE_VENDORS_DIRECT",
+            "maybe",
+            "expected true or false, got \"maybe\"",
+        ),
+        (
+            "TOOLGATE_HTTP_HEARTBEAT",
+            "soon",
+            "\"soon\" is no time; expected one like",
+        ),
+    ] {
+        let told = error("", &[(name, text)]);
+        assert!(told.contains(name) && told.contains(words), "{told}");
+    }
 }
 
 #[test]
