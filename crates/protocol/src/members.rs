@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 
 use crate::guess::guess;
-use crate::problem::{Problems, kind, member, preview, shown};
+use crate::problem::{Problems, choice, kind, member, preview, shown};
 
 /// Longest name of a tool or an agent that is looked at.
 const NAME_CHARS_MAX: usize = 256;
@@ -185,11 +185,9 @@ impl<'v> Members<'v> {
         let value = self.get(name)?;
         let chosen = choices.iter().find(|(word, _)| value.as_str() == Some(word));
         if chosen.is_none() {
-            let words: Vec<_> = choices.iter().map(|(word, _)| format!("{word:?}")).collect();
-            self.wrong(
-                name,
-                format!("expected {}, got {}", words.join(" or "), shown(value)),
-            );
+            let words: Vec<String> = choices.iter().map(|(word, _)| format!("{word:?}")).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            self.wrong(name, format!("expected {}, got {}", choice(&words), shown(value)));
         }
         chosen.map(|(_, choice)| *choice)
     }

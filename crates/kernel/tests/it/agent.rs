@@ -272,7 +272,7 @@ fn every_problem_is_told_at_once() {
             "/history expected \"server\" or \"client\", got \"both\"",
             "/loop/maxSteps expected a whole number from 1 to 1000, got 1001",
             "/loop/toolChoice expected \"auto\", \"required\", \"none\" or {\"tool\": name}, got \"maybe\"",
-            "/model/provider expected \"openai\" or \"anthropic\" or \"google\" or \"demo\", got \"opnai\"",
+            "/model/provider expected \"openai\", \"anthropic\", \"google\" or \"demo\", got \"opnai\"",
             "/model/baseUrl expected an address such as \"https://api.example.com/v1\", got \"example.com\"",
             "/model/apiKey this is the mask of a key; give the key itself, or leave it out",
             "/model/temperature expected a number from 0 to 2, got 3",
