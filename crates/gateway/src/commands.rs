@@ -31,7 +31,8 @@ use crate::output;
 use crate::serve;
 use crate::settings::{self, Settings, environment};
 
-/// The gateway between agents and their tools.
+/// A durable server for AI agents and their tools: every run is an event log on disk, so it survives crashes, waits for people
+/// and browser tabs as long as they take, and streams from any point.
 #[derive(Debug, Parser)]
 #[command(name = "toolgate", version)]
 pub struct Toolgate {

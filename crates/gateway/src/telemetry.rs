@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{Protocol, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
@@ -24,10 +24,14 @@ use crate::telemetry_help;
 
 /// Interval of the metrics upkeep, which bounds their memory while nobody scrapes them.
 const UPKEEP: Duration = Duration::from_secs(5);
-/// Upper bounds of the histogram buckets, in seconds: all histograms are durations.
+/// Upper bounds of the buckets of durations, in seconds. All histograms are durations but [`COMMIT_WRITES`].
 const BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
 ];
+/// The histogram that counts writes.
+const COMMIT_WRITES: &str = "toolgate_store_commit_writes";
+/// Upper bounds of its buckets.
+const WRITES_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 /// OTLP's path for spans, relative to the endpoint.
 const TRACES_PATH: &str = "/v1/traces";
 
@@ -58,8 +62,7 @@ impl Telemetry {
             .with(logs(log)?)
             .with(spans.as_ref().map(ours))
             .init();
-        let figures = PrometheusBuilder::new()
-            .set_buckets(BUCKETS)
+        let figures = recorder()
             .and_then(PrometheusBuilder::install_recorder)
             .context("cannot record metrics")?;
         telemetry_help::describe();
@@ -91,6 +94,13 @@ impl Telemetry {
             tracing::warn!(%error, "the last spans were not sent");
         }
     }
+}
+
+/// What records metrics, with the buckets of histograms.
+fn recorder() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets(BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(COMMIT_WRITES.into()), WRITES_BUCKETS)
 }
 
 fn logs<S>(log: &settings::Log) -> anyhow::Result<impl Layer<S>>
@@ -160,6 +170,18 @@ mod tests {
     fn parts(level: &str) -> Vec<String> {
         let levels = levels(level).unwrap().to_string();
         levels.split(',').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn writes_of_a_commit_are_counted_in_whole_numbers() {
+        let recorder = recorder().unwrap().build_recorder();
+        metrics::with_local_recorder(&recorder, || metrics::histogram!(COMMIT_WRITES).record(100.0));
+        let figures = recorder.handle().render();
+        assert!(
+            figures.contains("toolgate_store_commit_writes_bucket{le=\"64\"} 0")
+                && figures.contains("toolgate_store_commit_writes_bucket{le=\"128\"} 1"),
+            "{figures}"
+        );
     }
 
     #[test]
