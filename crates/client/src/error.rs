@@ -170,6 +170,16 @@ pub enum PluginError {
         /// The plugin's name.
         plugin: String,
     },
+    /// A tool that nothing of the plugin executes: each of its calls would fail.
+    #[error(
+        "the plugin {plugin:?} has no executor for {tool:?}, expected one of the tool or of the plugin, or hooks"
+    )]
+    Unexecuted {
+        /// The tool's name.
+        tool: String,
+        /// The plugin's name.
+        plugin: String,
+    },
     /// A hook returned an error.
     #[error("{hook} of the plugin {plugin:?} failed")]
     Hook {
@@ -186,9 +196,11 @@ pub enum PluginError {
 impl PluginError {
     fn code(&self) -> &'static str {
         match self {
-            Self::Unnamed | Self::Unversioned(_) | Self::BadTools { .. } | Self::Orphan { .. } => {
-                "PLUGIN_INVALID"
-            }
+            Self::Unnamed
+            | Self::Unversioned(_)
+            | Self::BadTools { .. }
+            | Self::Orphan { .. }
+            | Self::Unexecuted { .. } => "PLUGIN_INVALID",
             Self::Registered(_) | Self::Conflict { .. } => "PLUGIN_CONFLICT",
             Self::Unknown(_) => "PLUGIN_UNKNOWN",
             Self::Hook { .. } => "PLUGIN_HOOK_FAILED",

@@ -42,6 +42,7 @@ impl Registry {
         }
         check_definitions(&plugin)?;
         let plugin = Arc::new(with_executors(plugin)?);
+        check_executors(&plugin)?;
         for tool in &plugin.tools {
             if let Some((holder, _)) = self.tools.get(&tool.definition.name) {
                 return Err(PluginError::Conflict {
@@ -147,6 +148,18 @@ fn check_definitions(plugin: &Plugin) -> Result<(), PluginError> {
         plugin: plugin.name.clone(),
         faults,
     })
+}
+
+/// Refuses a tool without an executor where no hook could execute it either.
+fn check_executors(plugin: &Plugin) -> Result<(), PluginError> {
+    let bare = plugin.tools.iter().find(|tool| tool.executor.is_none());
+    match bare {
+        Some(tool) if plugin.hooks.is_none() => Err(PluginError::Unexecuted {
+            tool: tool.definition.name.clone(),
+            plugin: plugin.name.clone(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Attaches to each tool the executor that the plugin has for it.

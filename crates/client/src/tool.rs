@@ -267,7 +267,8 @@ impl Tool {
         }
     }
 
-    /// A definition alone: its executor is given to the plugin, or a hook executes its calls.
+    /// A definition alone: its executor is given to the plugin, or a hook executes its calls. A plugin that has neither is
+    /// rejected at registration.
     pub fn without_executor(definition: Definition) -> Self {
         Self {
             definition,

@@ -115,6 +115,16 @@ async fn an_executor_for_no_tool_is_refused() {
 }
 
 #[tokio::test]
+async fn a_tool_that_nothing_executes_is_refused() {
+    let bare = || Tool::without_executor(Definition::new("bare", "Has no executor."));
+    let (code, words) = refused(Plugin::new("new", "1.0.0").tool(tool("one")).tool(bare())).await;
+    assert_eq!(code, "PLUGIN_INVALID");
+    assert!(words.contains("no executor for \"bare\""), "{words}");
+    let error = client().register_tool(bare()).await.expect_err("it is refused");
+    assert_eq!(error.code(), "PLUGIN_INVALID");
+}
+
+#[tokio::test]
 async fn a_tool_whose_name_is_taken_is_refused_and_the_holder_named() {
     let plugin = Plugin::new("new", "1.0.0").tool(tool("free")).tool(tool("taken"));
     let (code, words) = refused(plugin).await;
