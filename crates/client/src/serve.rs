@@ -143,8 +143,8 @@ impl Serve {
                         Some(CallUpdate::Offered(offer)) => start_if_wanted(&mut executor, offer),
                         None => {}
                     },
-                    // A worker keeps running while the gateway is unavailable, however long.
-                    Some(Err(error)) if error.is_retryable() => {
+                    // A worker keeps running while the gateway is unavailable or fails, however long.
+                    Some(Err(error)) if error.is_passing() => {
                         events = self.client.spaces().subscribe(self.space, events.cursor());
                         connection = events.connection();
                     }
@@ -191,7 +191,7 @@ impl Serve {
             let error = tokio::select! {
                 caught_up = self.catch_up(executor, stop) => match caught_up {
                     Ok(cursor) => return Ok(Some(cursor)),
-                    Err(error) if error.is_retryable() => error,
+                    Err(error) if error.is_passing() => error,
                     Err(error) => return Err(error),
                 },
                 () = stop.cancelled() => return Ok(None),
@@ -288,11 +288,38 @@ impl ToolServer {
         self.ended().await
     }
 
-    /// Waits until the worker ends by itself, which it does only if the gateway rejects its credentials.
+    /// Waits until the worker ends by itself, which it does only if the gateway rejects it: its credentials, or a space that
+    /// does not exist.
     pub async fn ended(self) -> Result<(), Error> {
         match self.task.await {
             Ok(ended) => ended,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::scripted::{Reply, Scripted};
+
+    #[tokio::test]
+    async fn a_worker_goes_on_after_an_error_of_the_gateway() {
+        let fails = Reply::json(500, r#"{"status":500,"code":"INTERNAL","detail":"a bug"}"#);
+        let runs = Reply::json(200, r#"{"runs":[],"nextCursor":null}"#);
+        let gateway = Scripted::start([fails, runs, fails, Reply::events(": beat\n\n")]);
+        let (told, mut hears) = mpsc::unbounded_channel();
+        let worker = gateway
+            .client()
+            .serve(SpaceId::new(Uuid::now_v7()))
+            .on_connection(move |now| {
+                // An error means that the test has heard enough.
+                let _ = told.send(now.clone());
+            })
+            .start();
+        while hears.recv().await.expect("the worker goes on") != Connection::Up {}
+        worker.close().await.unwrap();
     }
 }

@@ -163,7 +163,7 @@ impl Reader {
 
     fn may_come_back(&mut self, error: &Error) -> bool {
         let since = self.away_since.get_or_insert_with(Instant::now);
-        error.is_retryable() && since.elapsed() < AWAY_MAX
+        error.is_passing() && since.elapsed() < AWAY_MAX
     }
 
     /// One step: connects, or reads the next bytes. Returns an event when one is complete.
@@ -224,10 +224,8 @@ mod tests {
     use super::*;
     use crate::scripted::{Reply, Scripted};
 
-    #[tokio::test]
-    async fn a_connection_that_stands_ends_the_time_away_also_without_an_event() {
-        let gateway = Scripted::start([Reply::events(": beat\n\n")]);
-        let mut reader = Reader {
+    fn reader(gateway: &Scripted, away_since: Option<Instant>) -> Reader {
+        Reader {
             connected: watch::channel(None).0,
             http: gateway.client().http().clone(),
             path: "v1/events".into(),
@@ -235,9 +233,15 @@ mod tests {
             cursor: Seq::default(),
             connection: None,
             backoff: Backoff::default(),
-            away_since: Instant::now().checked_sub(AWAY_MAX),
+            away_since,
             over: false,
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_stands_ends_the_time_away_also_without_an_event() {
+        let gateway = Scripted::start([Reply::events(": beat\n\n")]);
+        let mut reader = reader(&gateway, Instant::now().checked_sub(AWAY_MAX));
         reader.advance().await.unwrap();
         let cut = loop {
             match reader.advance().await {
@@ -246,5 +250,17 @@ mod tests {
             }
         };
         assert!(reader.may_come_back(&cut));
+    }
+
+    #[tokio::test]
+    async fn a_gateway_that_fails_is_asked_again_and_one_that_refuses_is_not() {
+        let fails = Reply::json(500, r#"{"status":500,"code":"INTERNAL","detail":"a bug"}"#);
+        let refuses = Reply::json(403, r#"{"status":403,"code":"FORBIDDEN","detail":"no"}"#);
+        let gateway = Scripted::start([fails, refuses]);
+        let mut reader = reader(&gateway, None);
+        let failed = reader.advance().await.unwrap_err();
+        assert!(reader.may_come_back(&failed));
+        let refused = reader.advance().await.unwrap_err();
+        assert!(!reader.may_come_back(&refused));
     }
 }
