@@ -66,7 +66,7 @@ test: ## everything that must hold: check, all tests, the HTTP surface against i
 	@flock --close $(LOCK) $(MAKE) --no-print-directory console check tests json-schema-suite schemathesis mcp-conformance js packages-test
 
 .PHONY: check
-check: format lint docs architecture deny advisories-if-reachable spelling fresh ## what can be said without running anything
+check: format lint docs architecture sdk-crates deny advisories-if-reachable spelling fresh ## what can be said without running anything
 
 # The test compares the kept OpenAPI document with what the handlers say, or rewrites it.
 # Asked of the whole workspace, like all tests, so that no dependency is built twice with other features.
@@ -98,6 +98,10 @@ docs: ## rustdoc, warnings denied
 .PHONY: architecture
 architecture: ## ARCHITECTURE.md names files and tests that exist
 	scripts/architecture
+
+.PHONY: sdk-crates
+sdk-crates: ## the Rust SDK has no more crates than it may
+	scripts/sdk-crates
 
 .PHONY: deny
 deny: $(DENY) ## licences, sources and banned crates
