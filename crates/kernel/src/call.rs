@@ -208,6 +208,8 @@ pub struct Settled {
     pub outcome: Outcome,
     /// Whether the executor said so itself, or it was decided without it (deadline, cancel, a new message).
     pub answered: bool,
+    /// What whoever uses the tool should know, as that it is deprecated; never with an error.
+    pub warning: Option<String>,
     /// The place of the event that settled it; 0 until it is stored.
     pub seq: Seq,
     /// When it was stored.

@@ -75,6 +75,9 @@ pub(crate) struct ToolCallBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Any>)]
     output: Option<Json>,
+    /// The author's message on a deprecated tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
     /// Why there is no output.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallErrorBody>,
@@ -198,10 +201,10 @@ async fn unfinished(door: &Shared, wait: &OpenWait, awaited: &Awaited) -> Result
 
 fn answer(wait: &OpenWait, record: &RunRecord, state: &RunState) -> Response {
     let settled = state.calls().first().and_then(|call| match &call.state {
-        CallState::Settled(settled) => Some(&settled.outcome),
+        CallState::Settled(settled) => Some(settled),
         _ => None,
     });
-    let (output, error) = match settled {
+    let (output, error) = match settled.map(|settled| &settled.outcome) {
         Some(Outcome::Output(output)) => (Some(output.clone()), None),
         Some(Outcome::Error { code, message }) => (None, Some((code.as_str().to_owned(), message.clone()))),
         // It ended before the call was written.
@@ -217,6 +220,7 @@ fn answer(wait: &OpenWait, record: &RunRecord, state: &RunState) -> Response {
         space_id: record.space,
         status: state.status().as_str(),
         output,
+        warning: settled.and_then(|settled| settled.warning.clone()),
         error: error.map(|(code, message)| CallErrorBody { code, message }),
         pending: (!has_settled).then(|| Pending::of(state)),
     };

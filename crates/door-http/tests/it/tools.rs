@@ -382,6 +382,16 @@ async fn a_deprecated_tools_warning_travels_with_its_result() {
     );
     let events = world.user("ada").run("call:mirror={\"a\":1}").await;
     assert_eq!(data(&events, "tool-output-available").get("warning"), None);
+    let called = async |tool: &str| {
+        let body = json!({ "arguments": { "a": 1 } });
+        world
+            .backend()
+            .post(&format!("/v1/tools/{tool}/call"), body)
+            .await
+            .expect(200)
+    };
+    assert_eq!(called("mirror").await["warning"], "Use a window.");
+    assert_eq!(called("open_mirror").await.get("warning"), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -345,17 +345,17 @@ impl RunState {
             Event::ToolReleased(e) => self.hold(e.tool_call_id, None),
             Event::ToolOutputAvailable(e) => {
                 let outcome = Outcome::Output(e.output.clone().unwrap_or_else(Json::null));
-                self.settle(e.tool_call_id, outcome, true, seq, time);
+                self.settle(e.tool_call_id, outcome, true, e.warning.clone(), seq, time);
             }
             Event::ToolOutputError(e) => {
                 let code = e.code.unwrap_or(ErrorCode::ExecutionFailed);
                 let outcome = Outcome::error(code, e.error_text.clone().unwrap_or_default());
                 let answered = code == ErrorCode::ExecutionFailed;
-                self.settle(e.tool_call_id, outcome, answered, seq, time);
+                self.settle(e.tool_call_id, outcome, answered, None, seq, time);
             }
             Event::ToolOutputDenied(e) => {
                 let outcome = Outcome::error(ErrorCode::Denied, e.reason.clone().unwrap_or_default());
-                self.settle(e.tool_call_id, outcome, false, seq, time);
+                self.settle(e.tool_call_id, outcome, false, None, seq, time);
             }
             Event::StepFinish(e) => self.finish_step(e),
             Event::RunStatus(e) => self.status = e.status,
@@ -435,6 +435,7 @@ impl RunState {
             call.state = CallState::Settled(Settled {
                 outcome: Outcome::error(ErrorCode::Cancelled, "the run has ended"),
                 answered: false,
+                warning: None,
                 seq,
                 time,
             });
@@ -531,11 +532,20 @@ impl RunState {
         }
     }
 
-    fn settle(&mut self, call: CallId, outcome: Outcome, answered: bool, seq: Seq, time: Time) {
+    fn settle(
+        &mut self,
+        call: CallId,
+        outcome: Outcome,
+        answered: bool,
+        warning: Option<String>,
+        seq: Seq,
+        time: Time,
+    ) {
         self.change(call, |call| {
             call.state = CallState::Settled(Settled {
                 outcome,
                 answered,
+                warning,
                 seq,
                 time,
             });
