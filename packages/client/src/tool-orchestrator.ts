@@ -1,6 +1,7 @@
 import { callHandler } from './call-handler.js';
 import { type CallerContext, callerContext } from './caller-contexts.js';
 import type { ToolgateClient } from './client.js';
+import { isRecord } from './definition-rules.js';
 import type { CallOptions } from './resources.js';
 import { type ToolDataChannelMessage, ToolEventType, toolMessageOf } from './tool-message.js';
 import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
@@ -32,6 +33,8 @@ export interface ToolMetadata {
   category?: string;
   triggers: string[];
   permissions: string[];
+  /** Tools that must have given an output before, as the definition has them. */
+  prerequisites: unknown[];
   voiceEnabled: boolean;
 }
 
@@ -81,18 +84,21 @@ export class ToolOrchestrator {
   }
 
   /**
-   * Whether every prerequisite of a tool is among `activeTools`, the tools that have given an output. The gateway checks what it
-   * has stored itself when a tool is executed.
+   * Whether every prerequisite of a tool, which is a plugin or what `registry.get` returns, is among `activeTools`, the tools that have
+   * given an output. False if there is no tool, or its prerequisites cannot be read. The gateway checks what it has stored itself
+   * when a tool is executed.
    */
   validatePrerequisites(
-    { prerequisites = [] }: Pick<RegisteredTool, 'prerequisites'>,
-    { activeTools = [] }: Pick<ExecutionContext, 'activeTools'> = {},
+    tool: Pick<RegisteredTool, 'prerequisites'> | SharedTool | undefined,
+    { activeTools = [] }: ExecutionContext = {},
   ): boolean {
-    return prerequisites.every((prerequisite) => {
-      const { tool } =
-        typeof prerequisite === 'string' ? { tool: prerequisite } : (prerequisite as { tool?: unknown });
-      return typeof tool === 'string' && activeTools.includes(tool);
-    });
+    // A promise of a tool, which JavaScript lets pass, has none of these members.
+    if (!isRecord(tool) || !['id', 'definition', 'prerequisites'].some((member) => member in tool))
+      return false;
+    const written = 'definition' in tool ? [tool, tool.definition] : [tool];
+    return written.every(
+      (one) => isRecord(one) && prerequisitesOf(one).every((each) => isMet(each, activeTools)),
+    );
   }
 
   async #broadcastRun(runId: string, broadcaster: ToolBroadcaster, signal?: AbortSignal): Promise<void> {
@@ -125,6 +131,18 @@ export class ToolOrchestrator {
   }
 }
 
+/** The prerequisites of a definition. One that is no list is a prerequisite that nothing meets. */
+function prerequisitesOf({ prerequisites }: Record<string, unknown>): unknown[] {
+  if (prerequisites === undefined || prerequisites === null) return [];
+  return Array.isArray(prerequisites) ? prerequisites : [{ unreadable: prerequisites }];
+}
+
+/** Whether the tool that a prerequisite names is among these. */
+function isMet(prerequisite: unknown, activeTools: readonly string[]): boolean {
+  const tool = isRecord(prerequisite) ? prerequisite.tool : prerequisite;
+  return typeof tool === 'string' && activeTools.includes(tool);
+}
+
 /** The message that the call of an outcome was under way; the outcome itself where a client executed it, and has told. */
 function startBefore(outcome: ToolDataChannelMessage): ToolDataChannelMessage {
   const { toolId, timestamp, payload: { toolCallId, placement, runId } = {} } = outcome;
@@ -145,6 +163,7 @@ function metadata({ name, definition }: SharedTool): ToolMetadata {
     ...(typeof category === 'string' ? { category } : {}),
     triggers: words(triggers),
     permissions: words(permissions),
+    prerequisites: prerequisitesOf(written),
     voiceEnabled: voiceEnabled !== false && enabled !== false,
   };
 }
