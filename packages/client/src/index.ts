@@ -9,6 +9,7 @@ export type { Consents } from './consents.js';
 export type { Content } from './content.js';
 export type { Curators } from './curators.js';
 export { DECISION_WORDS, type DecisionOptions, type DecisionWords, readDecision } from './decision-words.js';
+export { initializeToolRegistry } from './default-registry.js';
 export { safeValidateToolDefinitions, type Validation, validateToolDefinitions } from './definition-rules.js';
 export type { Entities } from './entities.js';
 export {
@@ -37,7 +38,6 @@ export {
 } from './event-stream.js';
 export type { DeleteOptions, FileContent, Files, LinkOptions, Only, WriteOptions } from './files.js';
 export type { GatewayInfo } from './gateway-info.js';
-export { initializeToolRegistry } from './initialize-tool-registry.js';
 export type { InstalledPlugins, PluginPackageSource } from './installed-plugins.js';
 export type * from './json-schema.js';
 export type { Keys } from './keys.js';

@@ -1,5 +1,6 @@
 import type { ToolgateClient } from './client.js';
 import type { Connection } from './connection.js';
+import { defaultRegistry } from './default-registry.js';
 import { CODES, NotFoundError, ValidationError } from './error.js';
 import type { JsonSchema } from './json-schema.js';
 import type { CallOptions } from './resources.js';
@@ -68,6 +69,14 @@ export class ToolRegistry {
   constructor(connection: Connection, client: ToolgateClient) {
     this.#connection = connection;
     this.client = client;
+  }
+
+  /**
+   * The default registry: the one that `initializeToolRegistry` was last given, or that of the gateway which `TOOLGATE_URL` and
+   * `TOOLGATE_SECRET_KEY` name. Throws a `ValidationError` if there is neither.
+   */
+  static getInstance(): ToolRegistry {
+    return defaultRegistry();
   }
 
   /** Stores a new tool. A `ValidationError` lists what is wrong with it; an id that is taken is a `ConflictError`. */

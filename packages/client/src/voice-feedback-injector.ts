@@ -75,7 +75,9 @@ function valuesOfOutput(
 /** Longest utterance that the gateway takes. */
 const TEXT_CHARS_MAX = 1000;
 
-/** The texts that the tools of a gateway have said aloud. */
-export function createVoiceFeedbackInjector(gateway: ToolgateClient | ToolRegistry): VoiceFeedbackInjector {
+/** The texts that the tools of a gateway have said aloud; of the default registry's gateway unless another is given. */
+export function createVoiceFeedbackInjector(
+  gateway: ToolgateClient | ToolRegistry = ToolRegistry.getInstance(),
+): VoiceFeedbackInjector {
   return new VoiceFeedbackInjector(gateway);
 }
