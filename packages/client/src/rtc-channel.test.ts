@@ -106,3 +106,39 @@ test('a decision says what it was made with, and nothing that was not given', as
     { approvalId: 'appr_3', reason: 'basta' },
   ]);
 });
+
+test('results that waited for the connection are all stored, at the rate and with the room that the gateway has', async () => {
+  vi.useFakeTimers();
+  // 20 messages per second, 40 at once, and 256 KiB of messages that wait to be handled.
+  let tokens = 40;
+  let filledAt = Date.now();
+  let waitingBytes = 0;
+  const refused: string[] = [];
+  const { opened, gateway: fake } = openAtOnce((channel, text) => {
+    waitingBytes += text.length;
+    if (waitingBytes > 4 * 65_536) channel.cut();
+    setTimeout(() => {
+      waitingBytes -= text.length;
+      const { id } = JSON.parse(text);
+      tokens = Math.min(40, tokens + ((Date.now() - filledAt) * 20) / 1000);
+      filledAt = Date.now();
+      if (tokens >= 1) {
+        tokens -= 1;
+        channel.say({ type: 'CHANNEL_RECEIPT', id, timestamp: 1 });
+        return;
+      }
+      refused.push(id);
+      const payload = { status: 429, code: 'RATE_LIMITED', detail: 'more than 20 messages per second' };
+      channel.say({ type: 'CHANNEL_PROBLEM', id, timestamp: 1, payload });
+    }, 5);
+  });
+  const channel = new RtcChannel(fake, 'space_1', { onMessage: () => {} });
+  const result = 'x'.repeat(10_000);
+  const stored = Promise.all(
+    Array.from({ length: 300 }, (_, number) => channel.submitResult(`call_${number}`, { result })),
+  );
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(await stored).toHaveLength(300);
+  expect([opened.length, refused.length]).toEqual([1, 0]);
+  channel.close();
+});

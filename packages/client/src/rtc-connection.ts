@@ -12,6 +12,8 @@ import type { RtcAnswer } from './wire.js';
 const LABEL = 'tools';
 /** Longest time from the answer to the open channel. */
 const OPEN_MS_MAX = 15_000;
+/** Messages per second of a gateway that does not say how many it takes: its default. */
+const MESSAGES_PER_SECOND = 20;
 
 /** What one connection is opened with. */
 export interface RtcConnectionOptions {
@@ -31,6 +33,7 @@ export class RtcConnection {
   readonly cut: Promise<void>;
   readonly #end: () => void;
   readonly #bytesMax: number;
+  #messagesPerSecond = MESSAGES_PER_SECOND;
 
   private constructor(peer: RTCPeerConnection, channel: RTCDataChannel, bytesMax: number) {
     this.#peer = peer;
@@ -68,7 +71,9 @@ export class RtcConnection {
       });
       const connection = new RtcConnection(peer, channel, answer.messageBytesMax);
       await peer.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
-      await within(Promise.race([ready, connection.cut.then(failed)]), options.signal);
+      const { payload } = await within(Promise.race([ready, connection.cut.then(failed)]), options.signal);
+      const rate = payload?.messagesPerSecond;
+      if (typeof rate === 'number' && rate > 0) connection.#messagesPerSecond = rate;
       return connection;
     } catch (error) {
       peer.close();
@@ -79,6 +84,11 @@ export class RtcConnection {
   /** Bytes of one message: what the gateway reads, and what this browser sends at most. */
   get bytesMax(): number {
     return Math.min(this.#bytesMax, this.#peer.sctp?.maxMessageSize ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Messages per second that the gateway takes of this channel. */
+  get messagesPerSecond(): number {
+    return this.#messagesPerSecond;
   }
 
   send(text: string): void {
@@ -97,7 +107,7 @@ export class RtcConnection {
 }
 
 /** Passes messages on; resolves with the first word of the gateway. */
-function readyOf(channel: RTCDataChannel, options: RtcConnectionOptions): Promise<void> {
+function readyOf(channel: RTCDataChannel, options: RtcConnectionOptions): Promise<ChannelNotice> {
   return new Promise((resolve, reject) => {
     channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
       try {
@@ -105,7 +115,7 @@ function readyOf(channel: RTCDataChannel, options: RtcConnectionOptions): Promis
         if (message === undefined) return;
         if (!isNotice(message)) return options.onMessage(message);
         options.onNotice(message);
-        if (message.type === 'CHANNEL_READY') resolve();
+        if (message.type === 'CHANNEL_READY') resolve(message);
       } catch (error) {
         reject(error);
         channel.close();

@@ -1,7 +1,11 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { Connection } from './connection.js';
 import { RtcOutbox } from './rtc-outbox.js';
 import type { ChannelNotice, ToolEventType } from './tool-message.js';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 /** An outbox, what it posted over HTTP, and what it sent over its last connection. */
 function outbox() {
@@ -12,9 +16,9 @@ function outbox() {
   };
   const made = new RtcOutbox(new Connection({ url: 'http://127.0.0.1:1', fetch }, () => {}), 'space_1');
   const sent: Array<{ id: string; toolId: string }> = [];
-  const connect = (bytesMax: number): void => {
+  const connect = (bytesMax: number, messagesPerSecond = 1000): void => {
     sent.length = 0;
-    made.connect({ bytesMax, send: (text) => sent.push(JSON.parse(text)) });
+    made.connect({ bytesMax, messagesPerSecond, send: (text) => sent.push(JSON.parse(text)) });
   };
   const ask = (type: ToolEventType, payload: Record<string, unknown>, signal?: AbortSignal) =>
     made.ask({ type, toolId: 'demo', payload, signal });
@@ -89,4 +93,107 @@ test('a message whose caller has gone is not sent on the next connection', async
   await expect(waits).rejects.toMatchObject({ code: 'ABORTED' });
   connect(1_000_000);
   expect(sent).toEqual([]);
+});
+
+const REFUSED = { status: 429, code: 'RATE_LIMITED', detail: 'more than 20 messages per second; wait 50 ms' };
+const ids = (from: number, to: number): string[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => `m-${from + index}`);
+
+test('a few messages are on their way at once, and an answer makes room for the next', async () => {
+  const { connect, ask, answer, sent } = outbox();
+  const asked = Array.from({ length: 40 }, (_, number) =>
+    ask('TOOL_COMPLETED', { toolCallId: `call_${number}`, result: 1 }),
+  );
+  connect(65_536);
+  expect(sent.map(({ id }) => id)).toEqual(ids(1, 16));
+  answer('CHANNEL_RECEIPT', { stored: true }, 'm-3');
+  expect(await asked[2]).toEqual({ stored: true });
+  answer('CHANNEL_PROBLEM', { status: 404, code: 'NOT_FOUND', detail: 'no such call' }, 'm-1');
+  await expect(asked[0]).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  expect(sent.map(({ id }) => id)).toEqual(ids(1, 18));
+  // Whatever was not answered is sent again, and the window begins anew.
+  connect(65_536);
+  expect(sent.map(({ id }) => id)).toEqual(['m-2', ...ids(4, 18)]);
+});
+
+test('messages on their way have no more bytes than two of the largest', () => {
+  const { connect, ask, answer, sent } = outbox();
+  connect(1000);
+  const large = { toolCallId: 'call_1', result: 'x'.repeat(700) };
+  for (let count = 0; count < 5; count += 1) void ask('TOOL_COMPLETED', large);
+  expect(sent.map(({ id }) => id)).toEqual(['m-1', 'm-2']);
+  answer('CHANNEL_RECEIPT', {}, 'm-1');
+  expect(sent.map(({ id }) => id)).toEqual(['m-1', 'm-2', 'm-3']);
+});
+
+test('a message that nobody waits for takes its room until it is answered', async () => {
+  const { connect, ask, answer, sent } = outbox();
+  connect(1000);
+  const large = { toolCallId: 'call_1', result: 'x'.repeat(700) };
+  const stop = new AbortController();
+  const gone = ask('TOOL_COMPLETED', large, stop.signal);
+  for (let count = 0; count < 2; count += 1) void ask('TOOL_COMPLETED', large);
+  stop.abort();
+  await expect(gone).rejects.toMatchObject({ code: 'ABORTED' });
+  expect(sent.map(({ id }) => id)).toEqual(['m-1', 'm-2']);
+  expect(answer('CHANNEL_RECEIPT', {}, 'm-1')).toBe(false);
+  expect(sent.map(({ id }) => id)).toEqual(['m-1', 'm-2', 'm-3']);
+});
+
+test('messages go as fast as the gateway takes them', async () => {
+  vi.useFakeTimers();
+  const { connect, ask, answer, sent } = outbox();
+  connect(65_536, 5);
+  const asked = ids(1, 12).map((id) => ask('TOOL_COMPLETED', { toolCallId: id, result: 1 }));
+  const answerAll = (): void => {
+    for (const { id } of sent) answer('CHANNEL_RECEIPT', {}, id);
+  };
+  answerAll();
+  expect(sent).toHaveLength(5);
+  for (const more of [6, 7, 8]) {
+    await vi.advanceTimersByTimeAsync(200);
+    answerAll();
+    expect(sent).toHaveLength(more);
+  }
+  await vi.advanceTimersByTimeAsync(10_000);
+  answerAll();
+  await Promise.all(asked);
+  // A second later a second's messages may go at once again.
+  await vi.advanceTimersByTimeAsync(1000);
+  sent.length = 0;
+  for (const id of ids(1, 12)) void ask('TOOL_COMPLETED', { toolCallId: id, result: 1 });
+  expect(sent).toHaveLength(5);
+});
+
+test('a message that is refused for the rate is sent again after a pause, and nothing before it', async () => {
+  vi.useFakeTimers();
+  const { connect, ask, answer, sent } = outbox();
+  connect(65_536, 20);
+  const asked = ids(1, 3).map((id) => ask('TOOL_COMPLETED', { toolCallId: id, result: 1 }));
+  expect(answer('CHANNEL_RECEIPT', { stored: true }, 'm-1')).toBe(true);
+  for (const id of ['m-2', 'm-3']) expect(answer('CHANNEL_PROBLEM', REFUSED, id)).toBe(false);
+  const later = ask('TOOL_REJECTED', { approvalId: 'appr_1' });
+  expect(sent.map(({ id }) => id)).toEqual(ids(1, 3));
+  await vi.advanceTimersByTimeAsync(100);
+  expect(sent).toHaveLength(3);
+  await vi.advanceTimersByTimeAsync(400);
+  expect(sent.map(({ id }) => id)).toEqual([...ids(1, 3), 'm-2', 'm-3', 'm-4']);
+  for (const id of ids(2, 4)) answer('CHANNEL_RECEIPT', { stored: true }, id);
+  expect(await Promise.all([...asked, later])).toHaveLength(4);
+});
+
+test('a message that is refused again and again is given up', async () => {
+  vi.useFakeTimers();
+  const { made, connect, ask, answer, sent } = outbox();
+  connect(65_536, 20);
+  const given = ask('TOOL_REJECTED', { approvalId: 'appr_1' }).catch((error: unknown) => error);
+  for (let refusals = 0; refusals < 100 && sent.length > refusals; refusals += 1) {
+    answer('CHANNEL_PROBLEM', REFUSED, 'm-1');
+    await vi.advanceTimersByTimeAsync(15_000);
+  }
+  expect(await given).toMatchObject({ code: 'RATE_LIMITED', status: 429 });
+  expect(sent).toHaveLength(10);
+  // Nothing is left to do.
+  made.fail(new Error('closed'));
+  expect(vi.getTimerCount()).toBe(0);
 });
