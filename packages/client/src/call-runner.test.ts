@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { CallEnded, CallRunner } from './call-runner.js';
+import { CallEnded, type CallGateway, CallRunner } from './call-runner.js';
 import { AbortedError } from './error.js';
 import type { ClaimOptions, Tools } from './tools.js';
 
@@ -41,7 +41,7 @@ describe('the lease of a page', () => {
       leaseSeconds: () => (page.visibilityState === 'hidden' ? 90 : 20),
       signal: new AbortController().signal,
     };
-    const running = new CallRunner(tools, () => {}).run(job);
+    const running = new CallRunner({ tools } as CallGateway, () => {}).run(job);
     await new Promise((resolve) => setTimeout(resolve));
     expect(leases).toEqual([20, 90, 20]);
     finish('done');
@@ -67,7 +67,7 @@ describe('a call that is stopped', () => {
     } as unknown as Tools;
     const call = { toolCallId: 'call_a_0', toolName: 'wait', args: {} };
     const job = { call, holder: 'tab', execute: () => 'done', signal: stop.signal };
-    await expect(new CallRunner(tools, () => {}).run(job)).rejects.toThrow(AbortedError);
+    await expect(new CallRunner({ tools } as CallGateway, () => {}).run(job)).rejects.toThrow(AbortedError);
     return asked;
   };
 

@@ -1,8 +1,10 @@
 import { pause, retryDelay } from './back-off.js';
 import type { ToolEnd } from './chunk.js';
 import { aborted } from './connection.js';
+import { readHistory } from './conversation-history.js';
 import {
   AbortedError,
+  AccessError,
   CODES,
   ConflictError,
   GoneError,
@@ -11,12 +13,21 @@ import {
   ToolError,
   ToolgateError,
 } from './error.js';
+import type { Runs, Spaces } from './resources.js';
 import type { ToolCall, ToolContext } from './tool.js';
 import { returnedError } from './tool-result.js';
 import type { ToolOutcome, Tools } from './tools.js';
+import type { Member } from './wire.js';
 
 /** Lease of a claimed call in seconds, unless a job sets another; renewed three times as often. */
 const LEASE_SECONDS = 30;
+
+/** What a call is executed for: a client, or the parts of one that calls need. */
+export interface CallGateway {
+  readonly tools: Tools;
+  readonly runs: Runs;
+  readonly spaces: Spaces;
+}
 
 /** How a call ended for this client. */
 export type Fate =
@@ -51,11 +62,13 @@ export interface CallJob {
  * restarting gateway for as long as the signal allows.
  */
 export class CallRunner {
+  readonly #gateway: CallGateway;
   readonly #tools: Tools;
   readonly #log: (line: string) => void;
 
-  constructor(tools: Tools, log: (line: string) => void) {
-    this.#tools = tools;
+  constructor(gateway: CallGateway, log: (line: string) => void) {
+    this.#gateway = gateway;
+    this.#tools = gateway.tools;
     this.#log = log;
   }
 
@@ -138,13 +151,19 @@ export class CallRunner {
 
   async #execute(job: CallJob, signal: AbortSignal): Promise<ToolOutcome | 'lost' | 'declined'> {
     const { call } = job;
-    const { spaceId } = call;
+    const { runId, spaceId } = call;
     const context: ToolContext = {
       toolCallId: call.toolCallId,
       toolName: call.toolName,
       signal,
       progress: this.#progressOf(call, signal),
-      ...(call.runId === undefined ? {} : { runId: call.runId }),
+      history: async (options = {}) =>
+        spaceId === undefined ? [] : readHistory(this.#gateway, spaceId, options, signal),
+      member: async () =>
+        spaceId === undefined || runId === undefined
+          ? undefined
+          : readMember(this.#gateway, spaceId, runId, signal),
+      ...(runId === undefined ? {} : { runId }),
       ...(spaceId === undefined ? {} : { spaceId, sessionId: spaceId, conversationId: spaceId }),
     };
     const started = performance.now();
@@ -293,6 +312,25 @@ export function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): P
       .then(resolve, reject)
       .finally(() => signal.removeEventListener('abort', stop));
   });
+}
+
+/** The member whom a run works for; `undefined` if it is nobody, or no member any more. */
+async function readMember(
+  { runs, spaces }: CallGateway,
+  spaceId: string,
+  runId: string,
+  signal: AbortSignal,
+): Promise<Member | undefined> {
+  const { rootId, userId } = await runs.get(runId, { signal });
+  // Only backends are told of either; a run of a backend's own has no user.
+  if (!rootId) throw new AccessError('FORBIDDEN', 'context.member() needs a client with a secret key');
+  if (!userId) return undefined;
+  try {
+    return await spaces.member(spaceId, userId, { signal });
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
 }
 
 /** A value as JSON; `undefined` becomes null. Throws for values that JSON cannot represent. */

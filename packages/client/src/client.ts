@@ -138,11 +138,7 @@ export class ToolgateClient {
     this.registry = new ToolRegistry(connection, this);
     const contexts = new CallerContexts();
     this.tools = new Tools(connection, this.clientId, contexts, (spaceId, serving) => {
-      const server = new ToolServer(
-        { ...this.#host(), contexts, runs: this.runs, spaces: this.spaces, clientId: this.clientId },
-        spaceId,
-        serving,
-      );
+      const server = new ToolServer({ ...this.#host(), contexts, clientId: this.clientId }, spaceId, serving);
       this.#servers.add(server);
       const forget = (): boolean => this.#servers.delete(server);
       server.done.then(forget, forget);
@@ -226,6 +222,8 @@ export class ToolgateClient {
       toolCallId,
       toolName,
       progress: async () => {},
+      history: async () => [],
+      member: async () => undefined,
       ...context,
       signal,
     });
@@ -320,6 +318,8 @@ export class ToolgateClient {
       registry: this.#registry,
       conversations: this.#conversations,
       tools: this.tools,
+      runs: this.runs,
+      spaces: this.spaces,
       approvals: this.approvals,
       holder: this.clientId,
       agent: this.#agent,

@@ -1,5 +1,5 @@
 export { pause } from './back-off.js';
-export { CallEnded, type CallJob, CallRunner, type Fate } from './call-runner.js';
+export { CallEnded, type CallGateway, type CallJob, CallRunner, type Fate } from './call-runner.js';
 export type { CallerContext } from './caller-contexts.js';
 export type { Calls } from './calls.js';
 export * from './chunk.js';
@@ -7,6 +7,7 @@ export { type ClientEvents, ToolgateClient, type ToolgateClientOptions } from '.
 export type { ConnectionOptions } from './connection.js';
 export type { Consents } from './consents.js';
 export type { Content } from './content.js';
+export type { HistoryMessage, HistoryOptions } from './conversation-history.js';
 export type { Curators } from './curators.js';
 export { DECISION_WORDS, type DecisionOptions, type DecisionWords, readDecision } from './decision-words.js';
 export { initializeToolRegistry } from './default-registry.js';

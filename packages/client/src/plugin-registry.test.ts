@@ -33,6 +33,8 @@ const context: ToolContext = {
   toolName: 'x',
   signal: new AbortController().signal,
   progress: async () => {},
+  history: async () => [],
+  member: async () => undefined,
 };
 const run = (of: PluginRegistry, call: ToolCallLike) => of.execute(readToolCall(call), context);
 
@@ -342,7 +344,14 @@ test('tools that a plugin has dropped are not offered, but can be called until i
     definition: { name, description: 'A tool.', parameters: { type: 'object' } },
     execute: () => name,
   });
-  const context = { toolCallId: 'c', toolName: 'x', signal: AbortSignal.any([]), progress: async () => {} };
+  const context = {
+    toolCallId: 'c',
+    toolName: 'x',
+    signal: AbortSignal.any([]),
+    progress: async () => {},
+    history: async () => [],
+    member: async () => undefined,
+  };
   const changing = { name: 'p', version: '1.0.0', tools: [tool('old')] };
   const made = registry(changing);
   changing.tools = [tool('new')];

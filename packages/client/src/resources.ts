@@ -1,5 +1,6 @@
 import type { ApprovalDecision, QuestionAnswer } from './chunk.js';
 import type { Connection, RequestOptions } from './connection.js';
+import { GoneError } from './error.js';
 import { EventStream, type SubscribeOptions } from './event-stream.js';
 import { freshKey } from './fresh-key.js';
 import type { RevisionList, RunRows, RunTree } from './operator-wire.js';
@@ -13,6 +14,7 @@ import type {
   CreateSpace,
   Decided,
   DeletionReport,
+  Event,
   EventPage,
   Member,
   Posted,
@@ -217,6 +219,24 @@ export class Spaces {
     return this.#connection.json(path, { ...options, query });
   }
 
+  /**
+   * The space's stored events, oldest first, from a cursor to the end of the log as it is now, page by page. What was deleted is
+   * passed over.
+   */
+  async *stored(
+    spaceId: string,
+    { after = 0 }: { after?: number } = {},
+    options: CallOptions = {},
+  ): AsyncGenerator<Event, void, void> {
+    let cursor: number | null | undefined = after;
+    while (cursor !== null && cursor !== undefined) {
+      const query = { after: cursor, limit: PAGE_EVENTS };
+      const page: EventPage = await this.events(spaceId, query, options).catch(keptAfter(cursor));
+      yield* page.events;
+      cursor = page.nextCursor;
+    }
+  }
+
   /** The space's events, without end, redacted for the caller. */
   subscribe(spaceId: string, options: SubscribeOptions = {}): EventStream {
     const path = `/v1/spaces/${encodeURIComponent(spaceId)}/events`;
@@ -230,6 +250,19 @@ export class Spaces {
   connectRtc(spaceId: string, options: RtcOptions = {}): RtcChannel {
     return new RtcChannel(this.#connection, spaceId, options);
   }
+}
+
+/** Events in a page, the most that the gateway gives. */
+const PAGE_EVENTS = 500;
+
+/** Where some events after the cursor were deleted, the place from which on all are kept is the next. Throws other errors. */
+function keptAfter(cursor: number): (error: unknown) => EventPage {
+  return (error) => {
+    const snapshot = error instanceof GoneError ? error.problem?.snapshot : undefined;
+    const { deletedUpTo } = (snapshot ?? {}) as { deletedUpTo?: number };
+    if (deletedUpTo === undefined || deletedUpTo <= cursor) throw error;
+    return { events: [], nextCursor: deletedUpTo };
+  };
 }
 
 /** Agent configurations; needs a secret key. */

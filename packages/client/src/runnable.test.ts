@@ -14,6 +14,8 @@ const context: ToolContext = {
   toolName: 'x',
   signal: new AbortController().signal,
   progress: async () => {},
+  history: async () => [],
+  member: async () => undefined,
 };
 const words = { name: 'search', description: 'Searches.' };
 

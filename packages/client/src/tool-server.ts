@@ -94,7 +94,7 @@ export class ToolServer {
     this.#spaceId = spaceId;
     this.#options = options;
     this.holder = options.holder ?? `${host.clientId}-${freshKey().slice(0, 8)}`;
-    this.#runner = new CallRunner(host.tools, host.log);
+    this.#runner = new CallRunner(host, host.log);
     this.#handlers = new Map(
       Object.entries(options.tools ?? {}).map(([name, tool]) => [name, handlerOf(name, tool)]),
     );

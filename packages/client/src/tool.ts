@@ -1,6 +1,8 @@
 import type { CallerContext } from './caller-contexts.js';
+import type { HistoryMessage, HistoryOptions } from './conversation-history.js';
 import type { FromSchema, JsonSchema, ToolParameters } from './json-schema.js';
 import type { OutputOf, StandardSchema } from './standard-schema.js';
+import type { Member } from './wire.js';
 
 /** A client tool's definition, as the gateway and the model see it. */
 export interface ClientToolDefinition {
@@ -70,6 +72,16 @@ export interface ToolContext extends CallerContext {
   sessionId?: string;
   /** The same as `spaceId`. */
   conversationId?: string;
+  /**
+   * Reads what was said in the space, oldest first, as far as this client may see it: at most 50 messages of the last 50 runs.
+   * Empty outside of a space.
+   */
+  history(options?: HistoryOptions): Promise<HistoryMessage[]>;
+  /**
+   * Reads the member of the space whom the call is for: its name and metadata, its role and its permissions. `undefined` if the
+   * call is for nobody in particular. Needs a secret key.
+   */
+  member(): Promise<Member | undefined>;
   /** Fires when the result is no longer wanted: timeout, cancellation, a new message, a lost lease. */
   signal: AbortSignal;
   /**

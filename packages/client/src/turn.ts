@@ -15,7 +15,7 @@ import type { Conversations } from './conversations.js';
 import { AbortedError, CODES, ConflictError, GoneError, ProtocolError } from './error.js';
 import { follow } from './event-stream.js';
 import type { PluginRegistry } from './plugin-registry.js';
-import type { Approvals } from './resources.js';
+import type { Approvals, Runs, Spaces } from './resources.js';
 import { StreamedText, type TextPiece } from './streamed-text.js';
 import type { ToolCall } from './tool.js';
 import { nameOf, readToolCall } from './tool-call.js';
@@ -38,6 +38,8 @@ export interface ChatHost {
   registry: PluginRegistry;
   conversations: Conversations;
   tools: Tools;
+  runs: Runs;
+  spaces: Spaces;
   approvals: Approvals;
   holder: string;
   agent: string | undefined;
@@ -98,7 +100,7 @@ export class Turn {
     this.#host = host;
     this.#options = options;
     this.#opened = opened;
-    this.#runner = new CallRunner(host.tools, host.log);
+    this.#runner = new CallRunner(host, host.log);
     this.#result = new ChatResultBuilder(opened.runId, opened.spaceId);
     const { signal } = options;
     if (signal?.aborted) this.stop();

@@ -13,7 +13,7 @@ import {
   type ToolPlugin,
   ToolPluginSchema,
 } from '../src/index.js';
-import { type World, world } from './world.js';
+import { bare, type World, world } from './world.js';
 
 const InputSchema = z.object({
   topic: z.string().min(1),
@@ -123,6 +123,60 @@ test('a handler is told the context of a call that waited for a yes', async () =
   await client.approvals.decide(approvalId, { approved: true });
   for await (const event of ended) if (event.type === 'run-finish') break;
   expect(told.get('later')).toMatchObject(caller('ann'));
+});
+
+test('a handler of a call that a model has made reads what was said, and whom the call is for', async () => {
+  const { client, gateway, another } = await world([
+    { text: 'I look.', calls: [{ name: 'look' }] },
+    'Seen.',
+    { calls: [{ name: 'look' }] },
+    'Again.',
+  ]);
+  const read: unknown[] = [];
+  const look = async (_: unknown, { history, member }: ToolExecutionContext) => {
+    read.push([await history(), await history({ messages: 1 }), await member()]);
+    return 'seen';
+  };
+  await client.agents.put('watcher', { tools: [bare('look')] });
+  const { id: spaceId } = await client.spaces.create({ agent: 'watcher' });
+  await client.spaces.putMember(spaceId, 'ann', { role: 'pupil', grants: ['write_content'] });
+  await client.tools.serve(spaceId, { tools: { look } }).ready();
+  const ended = async (runId: string | null | undefined) => {
+    for await (const { type } of client.runs.subscribe(runId ?? '')) if (type === 'run-finish') break;
+  };
+  const access = { key: undefined, publicKey: gateway.publicKey, token: gateway.token('ann') };
+  const ann = another(access);
+  await ended((await ann.spaces.post(spaceId, 'What is there?')).runId);
+  const from = expect.stringMatching(/^ent_/);
+  const said = [
+    { role: 'user', text: 'What is there?', from },
+    { role: 'assistant', text: 'I look.' },
+  ];
+  const pupil = { entity: { subject: 'ann' }, role: 'pupil', grants: ['write_content'] };
+  expect(read).toMatchObject([[said, [said[1]], pupil]]);
+  // A backend's own message is for nobody in particular.
+  await ended((await client.spaces.post(spaceId, 'And now?')).runId);
+  const more = [
+    { role: 'assistant', text: 'I look.\n\nSeen.' },
+    { role: 'user', text: 'And now?' },
+  ];
+  expect(read[1]).toEqual([[said[0], ...more], [more[1]], undefined]);
+});
+
+test('a page reads what its user may see, and no members', async () => {
+  const { client, gateway, another } = await world([{ calls: [{ name: 'look' }] }, 'Seen.']);
+  await client.agents.put('watcher', { tools: [bare('look')] });
+  const ann = another({ key: undefined, publicKey: gateway.publicKey, token: gateway.token('ann') });
+  const { id: spaceId } = await client.spaces.create({ agent: 'watcher', members: ['ann'] });
+  const read: unknown[] = [];
+  const look = async (_: unknown, { history, member }: ToolExecutionContext) => {
+    read.push(await history(), await member().catch(({ code }) => code));
+    return 'seen';
+  };
+  await ann.tools.serve(spaceId, { tools: { look } }).ready();
+  const { runId } = await ann.spaces.post(spaceId, 'What is there?');
+  for await (const { type } of client.runs.subscribe(runId ?? '')) if (type === 'run-finish') break;
+  expect(read).toEqual([[{ role: 'user', text: 'What is there?', from: expect.any(String) }], 'FORBIDDEN']);
 });
 
 test('an id that is taken is a conflict', async () => {

@@ -57,7 +57,7 @@ export class ToolExecutor {
 
   constructor(store: SpaceStore) {
     this.#store = store;
-    this.#runner = new CallRunner(store.client.tools, () => {});
+    this.#runner = new CallRunner(store.client, () => {});
   }
 
   /** Provides tools until `close` is called. */
