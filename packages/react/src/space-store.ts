@@ -1,20 +1,11 @@
-import {
-  GoneError,
-  pause,
-  type ToolgateClient,
-  ToolgateError,
-  UnavailableError,
-  type wire,
-} from '@toolgate/client';
+import { pause, type ToolgateClient, ToolgateError, UnavailableError } from '@toolgate/client';
 import { ConversationStore } from './conversation-store.js';
 import { ToolExecutor } from './tool-executor.js';
 
 /** Runs whose places are read to come near the end of the log. */
 const RUNS_MAX = 20;
-/** Events in a page, the most that the gateway gives. */
-const PAGE_EVENTS = 500;
-/** Pages that are read from there on. */
-const PAGES_MAX = 20;
+/** Events that are read from there on. */
+const EVENTS_MAX = 10_000;
 /** Pause before the end of the log is asked for again. */
 const RETRY_MILLISECONDS = 2_000;
 
@@ -34,7 +25,7 @@ export class SpaceStore extends ConversationStore {
   }
 
   /**
-   * `seq` of the last event that the space has now: the stream does not show where its past ends. Waits until the gateway
+   * `seq` of the last event of the space that this user sees now: the stream does not show where its past ends. Waits until the gateway
    * is there; rejects with an error that a retry does not fix.
    */
   async tail(signal: AbortSignal): Promise<number> {
@@ -51,30 +42,30 @@ export class SpaceStore extends ConversationStore {
     }
   }
 
-  /** The newest runs tell of places near the end of the log; from there on it takes a page, mostly an empty one. */
+  /**
+   * The newest runs tell of places near the end of the log; from there on it takes a page. A run's place may be that of an event
+   * which this user does not see: the stream never comes so far, and its past ends at an earlier one.
+   */
   async #readTail(cursor: number, signal: AbortSignal): Promise<number> {
     const { runs } = await this.client.spaces.runs(this.spaceId, { limit: RUNS_MAX }, { signal });
-    let tail = Math.max(cursor, ...runs.map(({ seq }) => seq));
-    let after: number | null | undefined = tail;
-    for (let pages = 0; after != null && pages < PAGES_MAX; pages += 1) {
-      const page: wire.EventPage = await this.#page(after, signal);
-      tail = page.events.at(-1)?.seq ?? tail;
-      after = page.nextCursor;
+    const places = runs.map(({ seq }) => seq).filter((seq) => seq > cursor);
+    for (const place of places.sort((one, other) => other - one)) {
+      const tail = await this.#lastAfter(place - 1, signal);
+      if (tail !== undefined) return tail;
     }
-    return tail;
+    return (await this.#lastAfter(cursor, signal, places[0])) ?? cursor;
   }
 
-  /** A page of events; where some after this place were deleted, the place from which on all are kept is the next. */
-  async #page(after: number, signal: AbortSignal): Promise<wire.EventPage> {
-    try {
-      return await this.client.spaces.events(this.spaceId, { after, limit: PAGE_EVENTS }, { signal });
-    } catch (error) {
-      const { deletedUpTo } = ((error instanceof GoneError && error.problem?.snapshot) || {}) as {
-        deletedUpTo?: number;
-      };
-      if (deletedUpTo === undefined || deletedUpTo <= after) throw error;
-      return { events: [], nextCursor: deletedUpTo };
+  /** Place of the last event after a cursor; `end`, or that of the last one that was read, if there are too many. */
+  async #lastAfter(after: number, signal: AbortSignal, end?: number): Promise<number | undefined> {
+    let last: number | undefined;
+    let count = 0;
+    for await (const { seq } of this.client.spaces.stored(this.spaceId, { after }, { signal })) {
+      last = seq;
+      count += 1;
+      if (count >= EVENTS_MAX) return end ?? last;
     }
+    return last;
   }
 }
 

@@ -34,6 +34,8 @@ export function tellingGateway(...log: wire.Event[]): ToldGateway {
   let held = Promise.resolve();
   let end = Number.POSITIVE_INFINITY;
   let isAway = false;
+  /** What is sent of the log: events for backends alone are not. */
+  const seen = () => log.filter(({ type }) => type !== 'tool-sampling');
   const bytes = (events: wire.Event[]) =>
     new TextEncoder().encode(
       events.map((event) => `id: ${event.seq}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
@@ -42,7 +44,7 @@ export function tellingGateway(...log: wire.Event[]): ToldGateway {
     new Response(
       new ReadableStream({
         start: (controller) => {
-          const kept = log.filter(({ seq }) => seq > after);
+          const kept = seen().filter(({ seq }) => seq > after);
           controller.enqueue(bytes(kept.filter(({ seq }) => seq <= end)));
           if (kept.every(({ seq }) => seq <= end)) return void streams.add(controller);
           void onward.fired.then(() => {
@@ -65,7 +67,7 @@ export function tellingGateway(...log: wire.Event[]): ToldGateway {
       const after = Number(headers.get('last-event-id') ?? url.searchParams.get('after'));
       if (headers.get('accept') === 'text/event-stream') return stream(after);
       queueMicrotask(asked.fire);
-      return Response.json({ events: log.filter(({ seq }) => seq > after), nextCursor: null });
+      return Response.json({ events: seen().filter(({ seq }) => seq > after), nextCursor: null });
     }
     const [, approvalId = ''] = /^\/v1\/approvals\/(.+)$/.exec(url.pathname) ?? [];
     decided.push(approvalId);

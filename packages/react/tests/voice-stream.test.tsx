@@ -115,6 +115,16 @@ test('a proposal that waits is asked of who opens the page', async () => {
   await waitFor(() => expect(said).toEqual(['Proposta 3?']));
 });
 
+test('a proposal that waits is asked also where the log ends with events that the user does not see', async () => {
+  const hidden = { type: 'tool-sampling', ...callOf(4), number: 1 };
+  const past = events(1, ...START, ...calls(1, 2), opens(3), proposes(3), hidden, hidden);
+  const gateway = tellingGateway(...past);
+  const said = open(gateway, gateway.spaceId);
+  await waitFor(() => expect(said).toEqual(['Proposta 3?']));
+  gateway.tell(...events(20, decides(3), ends(3)));
+  await waitFor(() => expect(said).toEqual(['Proposta 3?', 'Fatto 3']));
+});
+
 test('what happens while the connection is cut is said once, and what was said before is not', async () => {
   const gateway = tellingGateway(...events(1, ...START));
   const said = open(gateway, gateway.spaceId);
