@@ -52,4 +52,11 @@ test('texts are spoken in their language', () => {
   expect(said).toMatchObject([{ text: 'Creare un nuovo foglio?', lang: 'it-IT' }]);
   speech.hush?.();
   expect(speechSynthesis.cancel).toHaveBeenCalled();
+  const onRefused = vi.fn();
+  speech.speak?.('Creare un foglio?', 'it-IT', onRefused);
+  const [, utterance] = said as Array<{ onerror(event: { error: string }): void }>;
+  utterance?.onerror({ error: 'interrupted' });
+  expect(onRefused).not.toHaveBeenCalled();
+  utterance?.onerror({ error: 'not-allowed' });
+  expect(onRefused).toHaveBeenCalledOnce();
 });

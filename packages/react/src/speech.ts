@@ -1,7 +1,7 @@
 /** How texts are spoken and words are heard. Either may be missing: a page without a microphone still matches typed words. */
 export interface SpeechPorts {
-  /** Says a text aloud. */
-  readonly speak?: (text: string, language: string | undefined) => void;
+  /** Says a text aloud. `onRefused` is called if the browser says nothing before somebody has used the page. */
+  readonly speak?: (text: string, language: string | undefined, onRefused?: () => void) => void;
   /** Stops speaking. */
   readonly hush?: () => void;
   /** Listens for one utterance; the returned function stops. `onEnd` is called once, also after an error. */
@@ -38,9 +38,12 @@ export function browserSpeech(scope: SpeechWindow = globalThis as SpeechWindow):
   return {
     ...(voice && Utterance
       ? {
-          speak: (text, language) => {
+          speak: (text, language, onRefused) => {
             const utterance = new Utterance(text);
             if (language) utterance.lang = language;
+            utterance.onerror = ({ error }) => {
+              if (error === 'not-allowed') onRefused?.();
+            };
             voice.speak(utterance);
           },
           hush: () => voice.cancel(),
@@ -50,6 +53,24 @@ export function browserSpeech(scope: SpeechWindow = globalThis as SpeechWindow):
       ? { listen: (listener, language) => listenWith(new Recognition(), listener, language) }
       : {}),
   };
+}
+
+/** Calls the listener once, when somebody uses the page, until the returned function is called. */
+export function onNextGesture(listener: () => void): () => void {
+  const page = globalThis.document;
+  if (!page) return () => {};
+  const stop = new AbortController();
+  for (const gesture of ['click', 'keydown']) {
+    page.addEventListener(
+      gesture,
+      () => {
+        stop.abort();
+        listener();
+      },
+      { capture: true, signal: stop.signal },
+    );
+  }
+  return () => stop.abort();
 }
 
 function listenWith(recognition: Recognition, listener: SpeechListener, language?: string): () => void {

@@ -18,7 +18,8 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** Remembers what was said aloud, so that each text is said once and what happened before is not said at all. */
 export class SpokenTexts {
-  readonly #said = new Set<string>();
+  /** The texts that were said, by what they are about. */
+  readonly #said = new Map<string, string>();
 
   /**
    * The texts that are new: outputs of calls that settled after `since`, then the proposal `asked`. Nothing while `since`,
@@ -38,9 +39,14 @@ export class SpokenTexts {
     return texts;
   }
 
+  /** A text could not be said: it is new again. */
+  refused(text: string): void {
+    for (const [key, said] of this.#said) if (said === text) this.#said.delete(key);
+  }
+
   #say(key: string, text: string | undefined, texts: string[]): void {
     if (text === undefined || this.#said.has(key)) return;
-    this.#said.add(key);
+    this.#said.set(key, text);
     texts.push(text);
   }
 }

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useToolgateContext } from './context.js';
 import type { Approval } from './message.js';
 import { spaceStore } from './space-store.js';
-import { browserSpeech, type SpeechPorts } from './speech.js';
+import { browserSpeech, onNextGesture, type SpeechPorts } from './speech.js';
 import { askedProposal, SpokenTexts } from './spoken-texts.js';
 import { useSpace } from './use-space.js';
 
@@ -42,6 +42,11 @@ export interface ToolVoice {
   /** Whether this browser hears; without a microphone, `answer` and `find` take typed words. */
   readonly canListen: boolean;
   readonly isListening: boolean;
+  /**
+   * Whether the browser says nothing until somebody has used the page, which it refuses after each load. What is due then, such as
+   * a proposal that still waits, is said after the next click or key.
+   */
+  readonly isMuted: boolean;
   /** The last words that were heard or typed. */
   readonly text: string | undefined;
   /** The tools that these words may mean, best first. */
@@ -76,6 +81,7 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
   const proposal = useMemo(() => askedProposal(space, refused), [space, refused]);
   const [found, setFound] = useState<Found>(NOTHING);
   const [isListening, setListening] = useState(false);
+  const [isMuted, setMuted] = useState(false);
   const stopListening = useRef<(() => void) | undefined>(undefined);
   const utterances = useRef(0);
 
@@ -97,8 +103,16 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
     return () => unmounted.abort();
   }, [client, spaceId, spoken, since, hasFailed]);
   useEffect(() => {
-    for (const text of spoken.texts.next(space, proposal, since)) if (speak) speech.speak?.(text, language);
-  }, [spoken, space, proposal, since, speak, speech, language]);
+    if (isMuted) return;
+    for (const text of spoken.texts.next(space, proposal, since)) {
+      if (!speak) continue;
+      speech.speak?.(text, language, () => {
+        spoken.texts.refused(text);
+        setMuted(true);
+      });
+    }
+  }, [spoken, space, proposal, since, speak, isMuted, speech, language]);
+  useEffect(() => (isMuted ? onNextGesture(() => setMuted(false)) : undefined), [isMuted]);
 
   // What was said before must not overwrite what was said last.
   const begin = useCallback(() => {
@@ -179,12 +193,16 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
   }, [speech]);
   useEffect(() => stop, [stop]);
 
-  const say = useCallback((text: string) => speech.speak?.(text, language), [speech, language]);
+  const say = useCallback(
+    (text: string) => speech.speak?.(text, language, () => setMuted(true)),
+    [speech, language],
+  );
   return useMemo(
     () => ({
       canSpeak: speech.speak !== undefined,
       canListen: speech.listen !== undefined,
       isListening,
+      isMuted,
       proposal,
       ...found,
       listen,
@@ -193,7 +211,7 @@ export function useToolVoice(spaceId: string | undefined, options: ToolVoiceOpti
       answer,
       find,
     }),
-    [speech, isListening, proposal, found, listen, stop, say, answer, find],
+    [speech, isListening, isMuted, proposal, found, listen, stop, say, answer, find],
   );
 }
 

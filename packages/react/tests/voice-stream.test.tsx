@@ -2,7 +2,15 @@
 
 import { cleanup, configure, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import type { wire } from '@toolgate/client';
-import { callsOf, ToolgateChatProvider, useSpace, useToolgateChat, useToolVoice } from '@toolgate/react';
+import {
+  callsOf,
+  type SpeechPorts,
+  ToolgateChatProvider,
+  useSpace,
+  useToolgateChat,
+  useToolVoice,
+} from '@toolgate/react';
+import { useMemo } from 'react';
 import { afterEach, expect, test } from 'vitest';
 import { type ToldGateway, tellingGateway } from './told-gateway.js';
 
@@ -51,25 +59,33 @@ function events(place: number, ...told: object[]): wire.Event[] {
 }
 
 /** A page with voice on this gateway, and what it says aloud. */
-function open(gateway: ToldGateway, spaceId?: string): string[] {
+function open(gateway: ToldGateway, spaceId?: string, refuses: () => boolean = () => false): string[] {
   const said: string[] = [];
   render(
     <ToolgateChatProvider client={gateway.connect()} {...(spaceId && { defaultSpaceId: spaceId })}>
-      <Page said={said} />
+      <Page said={said} refuses={refuses} />
     </ToolgateChatProvider>,
   );
   return said;
 }
 
-function Page({ said }: { said: string[] }) {
+function Page({ said, refuses }: { said: string[]; refuses: () => boolean }) {
   const { spaceId, send } = useToolgateChat();
   const calls = callsOf(useSpace(spaceId));
-  const voice = useToolVoice(spaceId, { language: 'it', speech: { speak: (text) => said.push(text) } });
+  const speech = useMemo<SpeechPorts>(
+    () => ({
+      // As a browser does it: later, and without a word.
+      speak: (text, _, onRefused) => (refuses() ? queueMicrotask(() => onRefused?.()) : said.push(text)),
+    }),
+    [said, refuses],
+  );
+  const voice = useToolVoice(spaceId, { language: 'it', speech });
   return (
     <>
       <p>{calls.map(({ id, state }) => `${id} ${state}`).join()}</p>
       <p>asked: {voice.proposal?.id}</p>
       <p>error: {voice.error?.message}</p>
+      <p>{voice.isMuted ? 'muted' : 'aloud'}</p>
       <button type="button" onClick={() => void send('go')}>
         Send
       </button>
@@ -123,6 +139,25 @@ test('a proposal that waits is asked also where the log ends with events that th
   await waitFor(() => expect(said).toEqual(['Proposta 3?']));
   gateway.tell(...events(20, decides(3), ends(3)));
   await waitFor(() => expect(said).toEqual(['Proposta 3?', 'Fatto 3']));
+});
+
+test('what the browser refuses to say before somebody uses the page is said then, and what was decided is not', async () => {
+  let isUsed = false;
+  const gateway = tellingGateway(...events(1, ...START, ...calls(1, 1), opens(2), proposes(2)));
+  const said = open(gateway, gateway.spaceId, () => !isUsed);
+  await screen.findByText('muted');
+  gateway.tell(...events(20, decides(2), ends(2), opens(3), proposes(3)));
+  await screen.findByText('asked: appr_3');
+  // A key that the browser does not take for a gesture changes nothing.
+  fireEvent.keyDown(document.body, { key: 'Escape' });
+  await screen.findByText('muted');
+  expect(said).toEqual([]);
+  isUsed = true;
+  fireEvent.click(document.body);
+  await waitFor(() => expect(said).toEqual(['Fatto 2', 'Proposta 3?']));
+  await screen.findByText('aloud');
+  gateway.tell(...events(30, ...calls(4, 4)));
+  await waitFor(() => expect(said).toEqual(['Fatto 2', 'Proposta 3?', 'Fatto 4']));
 });
 
 test('what happens while the connection is cut is said once, and what was said before is not', async () => {
