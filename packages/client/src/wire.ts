@@ -1659,7 +1659,7 @@ export interface RtcOffer {
 export type Run = RunSummary & ({
   /** Calls, approvals and questions that the run waits for. */
   pending: Pending;
-  /** Decisions of people on its calls, and the remembered yeses that its calls run by, oldest first. */
+  /** Decisions of people on its calls, and the consents that its calls run by, oldest first. */
   decisions?: Decision[];
   /** Tokens that the run itself has used so far. */
   usage: Usage;
@@ -1970,6 +1970,8 @@ export interface ToolCall {
   /** Status of the run: `completed` when the call gave an output, `failed` when it gave an error. */
   status: Status;
   output?: Any | null;
+  /** The author's message on a deprecated tool. */
+  warning?: string | null;
   error?: CallError | null;
   pending?: Pending | null;
 }
