@@ -44,6 +44,7 @@ const AGENT = {
       visibility: 'public',
     }),
     tool('draw', {}),
+    tool('sketch', { approval: 'always' }),
   ],
 };
 
@@ -56,7 +57,7 @@ function callsWhatIsNamed({
   const last = messages.at(-1);
   if (last?.role === 'tool') return { text: 'Done.' };
   const asked = JSON.stringify(last?.content);
-  const names = ['worksheet', 'outline', 'draw'].filter((name) => asked.includes(name));
+  const names = ['worksheet', 'outline', 'draw', 'sketch'].filter((name) => asked.includes(name));
   return { calls: names.map((name) => ({ name, args: { topic: 'Gravità' } })) };
 }
 
@@ -261,6 +262,35 @@ describe('the data channel in a browser', { timeout: 120_000 }, () => {
     expect(ascending(all)).toBe(true);
     expect(all.filter((message) => message.payload?.progress === undefined).map(({ type }) => type)).toEqual([
       'TOOL_PROPOSED',
+      'TOOL_EXECUTING',
+      'TOOL_COMPLETED',
+    ]);
+    await page.close();
+  });
+
+  test('a client tool that was accepted is offered by its acceptance, and runs with the input that was', async () => {
+    const space = await newSpace();
+    const page = await visit(space);
+    await client.spaces.post(space, 'A sketch, please.');
+    const proposal = await lastOf(page, 'TOOL_PROPOSED');
+    await page.evaluate(
+      (message) => window.page.channel.accept(message, { input: { topic: 'Luce' } }),
+      proposal,
+    );
+    const offer = await lastOf(page, 'TOOL_ACCEPTED');
+    expect(offer.payload).toMatchObject({ placement: 'client', deadline: expect.any(String) });
+    const claimed = await page.evaluate(
+      (message) => window.page.channel.claim(message, { holder: 'pupil-tab' }),
+      offer,
+    );
+    expect(claimed).toMatchObject({ toolName: 'sketch', input: { topic: 'Luce' } });
+    await page.evaluate(
+      (message) => window.page.channel.submitResult(message, { result: { sketched: true } }),
+      offer,
+    );
+    expect(await typesUntil(page, 'TOOL_COMPLETED')).toEqual([
+      'TOOL_PROPOSED',
+      'TOOL_ACCEPTED',
       'TOOL_EXECUTING',
       'TOOL_COMPLETED',
     ]);
