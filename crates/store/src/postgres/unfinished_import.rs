@@ -3,9 +3,10 @@
 use toolgate_engine::store::StoreError;
 
 use super::PostgresStore;
-use super::attempts::{read, write};
-use super::column::{change, first, get};
+use super::attempts::read;
+use super::column::{first, get};
 use super::fault::Fault;
+use super::pool::Pool;
 use super::session::Db;
 
 /// Progress of imports that have not ended.
@@ -15,6 +16,13 @@ pub(crate) const TABLE: &str = "
 const EXISTS: &str = "SELECT to_regclass('imports') IS NOT NULL";
 const ANY: &str = "SELECT EXISTS (SELECT 1 FROM imports)";
 const GIVE_UP: &str = "DELETE FROM imports";
+/// Where each log ends, which follows from its entries and is not carried over. Appends to a space without it are refused.
+pub(crate) const HEADS: &str = "
+    INSERT INTO heads (space, last)
+    SELECT space, max(last) FROM (
+        SELECT space, last FROM log UNION ALL SELECT space, floor FROM log_floors) AS places (space, last)
+    GROUP BY space
+    ON CONFLICT (space) DO UPDATE SET last = greatest(heads.last, excluded.last)";
 
 impl PostgresStore {
     /// Whether an import is under way or was interrupted.
@@ -22,9 +30,9 @@ impl PostgresStore {
         read!(self, db => is_there(db))
     }
 
-    /// Forgets interrupted imports: what they have stored stays, and none goes on.
+    /// Forgets interrupted imports: what they have stored stays and can be appended to, and none goes on.
     pub async fn give_up_imports(&self) -> Result<(), StoreError> {
-        write!(self, db => give_up(db))
+        give_up(&self.pool).await.map_err(Fault::into_store_error)
     }
 }
 
@@ -42,9 +50,14 @@ async fn is_there(db: &Db<'_>) -> Result<bool, Fault> {
     Ok(any.unwrap_or_default())
 }
 
-async fn give_up(db: &Db<'_>) -> Result<(), Fault> {
-    if table_exists(db).await? {
-        change(db, GIVE_UP, &[]).await?;
+async fn give_up(pool: &Pool) -> Result<(), Fault> {
+    let lease = pool.get_extra().await?;
+    if !table_exists(&lease.db()).await? {
+        return Ok(());
     }
-    Ok(())
+    // All logs are read, which may take longer than any other statement.
+    let patient = "SET statement_timeout = 0; SET lock_timeout = 0";
+    lease.client.batch_execute(patient).await?;
+    let both = format!("BEGIN; {HEADS}; {GIVE_UP}; COMMIT");
+    Ok(lease.client.batch_execute(&both).await?)
 }

@@ -143,12 +143,6 @@ const PROGRESS: &str = "SELECT lines FROM imports WHERE id = $1";
 const ADVANCE: &str = "
     INSERT INTO imports (id, lines) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET lines = excluded.lines";
 const ENDED: &str = "DELETE FROM imports WHERE id = $1";
-const HEADS: &str = "
-    INSERT INTO heads (space, last)
-    SELECT space, max(last) FROM (
-        SELECT space, last FROM log UNION ALL SELECT space, floor FROM log_floors) AS places (space, last)
-    GROUP BY space
-    ON CONFLICT (space) DO UPDATE SET last = greatest(heads.last, excluded.last)";
 
 #[async_trait]
 impl Database for PostgresDatabase {
@@ -192,7 +186,7 @@ impl Database for PostgresDatabase {
     }
 
     async fn finish(&mut self, import: &str) -> Result<(), StoreError> {
-        self.control(HEADS).await?;
+        self.control(unfinished_import::HEADS).await?;
         let forgotten = async {
             let db = self.lease.db();
             match unfinished_import::table_exists(&db).await? {

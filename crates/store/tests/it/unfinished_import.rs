@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use toolgate_engine::store::{Directory, Runs as _, Store, StoreError};
+use toolgate_kernel::event::Seq;
 use toolgate_kernel::time::Time;
-use toolgate_store::PostgresOptions;
 use toolgate_store::transfer::{PostgresDatabase, SqliteDatabase, export, import};
-use toolgate_testkit::store_conformance::samples::{node, project, project_record};
+use toolgate_store::{PostgresOptions, check_database, check_postgres};
+use toolgate_testkit::store_conformance::samples::{extend, node, project, project_record, run, say, space};
 
 use crate::readers::ask;
 use crate::scratch::{Database, Scratch};
@@ -77,6 +78,44 @@ async fn an_import_that_ends_does_not_hide_another_that_was_interrupted() {
     assert!(store.has_unfinished_import().await.unwrap());
     store.give_up_imports().await.unwrap();
     assert!(!store.has_unfinished_import().await.unwrap());
+}
+
+#[tokio::test]
+async fn what_an_import_that_was_given_up_has_stored_can_be_appended_to() {
+    let (file, scratch, database) = (a_file().await, Scratch::new(), Database::new());
+    // Every table up to the runs, and the first page of the log.
+    const BATCHES: usize = 8;
+    let mut target = SqliteDatabase::create(&scratch.path()).unwrap();
+    let broken = import(&mut Interrupted(&mut target, BATCHES), &file[..], false, |_| {}).await;
+    assert!(matches!(broken, Err(StoreError::Timeout)), "{broken:?}");
+    drop(target);
+    let store = scratch.open();
+    store.give_up_imports().await.unwrap();
+    go_on(&store).await;
+    store.close().await;
+    assert_eq!(check_database(&scratch.path()).unwrap().damage, [""; 0]);
+
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
+    let broken = import(&mut Interrupted(&mut target, BATCHES), &file[..], false, |_| {}).await;
+    assert!(matches!(broken, Err(StoreError::Timeout)), "{broken:?}");
+    drop(target);
+    let store = database.open().await;
+    store.give_up_imports().await.unwrap();
+    assert!(!store.has_unfinished_import().await.unwrap());
+    go_on(&store).await;
+    store.close().await;
+    assert_eq!(check_postgres(&database.address()).await.unwrap().damage, [""; 0]);
+}
+
+/// Appends to the space whose log was imported in part, and goes on with its run.
+async fn go_on(store: &dyn Store) {
+    let tail = store.space_tail(space(1)).await.unwrap();
+    assert!(tail > Seq::durable(1) && tail < Seq::durable(901), "{tail:?}");
+    let next = store.append(say(space(1), "next")).await.unwrap();
+    assert_eq!(next.first, Seq(tail.0 + Seq::STRIDE));
+    let record = store.run(run(1)).await.unwrap().unwrap();
+    let more = store.append(extend(&record, record.version)).await.unwrap();
+    assert_eq!(more.first, Seq(next.last().0 + Seq::STRIDE));
 }
 
 #[tokio::test]
