@@ -49,6 +49,13 @@ const CONTRADICTIONS: &[&str] = &[
      WHERE (sets.records <> found.records OR sets.bytes <> found.bytes)",
     "SELECT 'search finds record ' || number || ', which is not there' FROM searchable
      WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.number = searchable.number)",
+    // A project is deleted with everything in it: what belongs to none is reached by no key.
+    "SELECT 'project ' || project || ': it is not there, but ' || count(*) || ' runs of it are' FROM runs
+     WHERE NOT EXISTS (SELECT 1 FROM projects WHERE projects.id = runs.project) GROUP BY project",
+    "SELECT 'project ' || project || ': it is not there, but ' || count(*) || ' spaces of it are' FROM spaces
+     WHERE NOT EXISTS (SELECT 1 FROM projects WHERE projects.id = spaces.project) GROUP BY project",
+    "SELECT 'project ' || project || ': it is not there, but ' || count(*) || ' keys of it are' FROM keys
+     WHERE NOT EXISTS (SELECT 1 FROM projects WHERE projects.id = keys.project) GROUP BY project",
 ];
 
 const EVENTS: &str = "

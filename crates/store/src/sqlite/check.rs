@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 use toolgate_engine::store::StoreError;
 use toolgate_kernel::event::Seq;
-use toolgate_kernel::id::{RunId, SpaceId};
+use toolgate_kernel::id::{ProjectId, RunId, SpaceId};
 
 use super::fault::Fault;
 use super::readers;
@@ -31,7 +31,14 @@ pub struct CheckReport {
 pub fn check(path: &Path) -> Result<CheckReport, StoreError> {
     run(
         path,
-        &[check_tables, check_pages, check_events, check_runs, check_places],
+        &[
+            check_tables,
+            check_pages,
+            check_events,
+            check_runs,
+            check_places,
+            check_projects,
+        ],
     )
 }
 
@@ -116,6 +123,7 @@ fn check_rows(connection: &Connection, report: &mut CheckReport) -> Result<(), F
     if has_floors {
         check_runs(connection, report)?;
         check_places(connection, report)?;
+        check_projects(connection, report)?;
     }
     Ok(())
 }
@@ -157,6 +165,28 @@ fn check_places(connection: &Connection, report: &mut CheckReport) -> Result<(),
         report
             .damage
             .push(format!("{space}, seq {first}: the entry before ends at {before}"));
+    }
+    Ok(())
+}
+
+const WITHOUT_PROJECT: &str = "
+    SELECT project, count(*), 'runs' FROM runs WHERE project NOT IN (SELECT id FROM projects) GROUP BY project
+    UNION ALL
+    SELECT project, count(*), 'spaces' FROM spaces WHERE project NOT IN (SELECT id FROM projects) GROUP BY project
+    UNION ALL
+    SELECT project, count(*), 'keys' FROM keys WHERE project NOT IN (SELECT id FROM projects) GROUP BY project
+    LIMIT ?1";
+
+/// A project is deleted with everything in it: what belongs to none is reached by no key.
+fn check_projects(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> {
+    let mut statement = connection.prepare(WITHOUT_PROJECT)?;
+    let mut rows = statement.query([DAMAGE_LINES_MAX as i64])?;
+    while let Some(row) = rows.next()? {
+        let project = ProjectId::from_bytes(row.get(0)?);
+        let (count, what): (i64, String) = (row.get(1)?, row.get(2)?);
+        report.damage.push(format!(
+            "{project}: it is not there, but {count} {what} of it are"
+        ));
     }
     Ok(())
 }

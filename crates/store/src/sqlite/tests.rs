@@ -12,7 +12,7 @@ use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::id::EntityId;
 use toolgate_kernel::time::Time;
 use toolgate_testkit::store_conformance::samples::{
-    answer, create, project, run, run_record, say, space, text,
+    answer, create, project, project_record, run, run_record, say, space, text,
 };
 
 use super::{
@@ -394,6 +394,10 @@ async fn a_log_with_a_gap_and_a_run_ahead_of_its_log_are_damage() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = closed_database(&directory).await;
     let store = open(&directory);
+    store
+        .put_project(project_record(project(1), "main"))
+        .await
+        .expect("stored");
     store
         .append(create(run_record(run(1), space(2))))
         .await

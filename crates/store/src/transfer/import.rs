@@ -7,6 +7,7 @@ use toolgate_engine::store::StoreError;
 use toolgate_kernel::id::ProjectId;
 
 use super::Database;
+use super::claims::Claims;
 use super::row::{FORMAT, Header, Manifest, Row};
 use super::tables::{TABLES, Table};
 
@@ -25,7 +26,8 @@ pub struct Imported {
 const BATCH_BYTES: usize = 4 << 20;
 
 /// Stores what is in a file, and reads it back to compare counts and hashes. After an interruption the same file goes on
-/// where it was. `Exists` if the database has data already; with `into_used` that is added to.
+/// where it was. `Exists` if the database has data already; with `into_used` that is added to. `Unavailable`, with nothing
+/// stored, if a project of the file has the name of another in the database, or a key is there already under another id.
 pub async fn import(
     database: &mut dyn Database,
     from: impl Read,
@@ -47,6 +49,9 @@ pub async fn import(
         return Err(StoreError::Exists);
     }
     let resumed_after = resumed_after.unwrap_or_default();
+    let (claims, head) = Claims::of_file(&mut lines);
+    claims.require_free(database).await?;
+    let mut lines = head.into_iter().chain(lines);
 
     let mut counted = Manifest::default();
     let mut batch = Batch::default();

@@ -1,8 +1,9 @@
 //! Everything that is stored as rows of one format, from and to any database: what `toolgate store export` and `import` do.
 //!
 //! `tables` says what there is, `row` is the format, `sqlite` and `postgres` read and write it, `export` and `import` drive
-//! them. A file is lines of JSON, compressed with gzip: a header, the rows table by table, and a manifest of counts and hashes.
+//! them, `claims` is what stands in an import's way. A file is lines of JSON, compressed with gzip: a header, the rows table by table, and a manifest of counts and hashes.
 
+mod claims;
 mod export;
 mod import;
 mod postgres;

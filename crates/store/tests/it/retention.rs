@@ -12,7 +12,8 @@ use toolgate_kernel::time::Time;
 use toolgate_store::{Storage, check_database, check_postgres, vacuum_database};
 use toolgate_testkit::postgres_server::PostgresServer;
 use toolgate_testkit::store_conformance::samples::{
-    create, entity, extend, node, project, run, run_record, say, space, space_record, text,
+    create, entity, extend, key, key_record, node, project, project_record, run, run_record, say, space,
+    space_record, text,
 };
 use uuid::Uuid;
 
@@ -125,6 +126,8 @@ async fn a_database_is_whole_after_every_kind_of_deletion() {
     let sqlite = scratch.open();
     let postgres = database.open().await;
     for store in [&sqlite as &dyn Storage, &postgres] {
+        let owner = project_record(project(1), "main");
+        store.put_project(owner).await.expect("a project");
         for n in 1..=3 {
             store.create_space(space_record(space(n))).await.expect("a space");
         }
@@ -180,6 +183,8 @@ async fn a_check_finds_logs_that_are_gone_though_their_runs_have_ended() {
     let sqlite = scratch.open();
     let postgres = database.open().await;
     for store in [&sqlite as &dyn Storage, &postgres] {
+        let owner = project_record(project(1), "main");
+        store.put_project(owner).await.expect("a project");
         for n in 1..=2 {
             store.create_space(space_record(space(n))).await.expect("a space");
         }
@@ -230,6 +235,28 @@ async fn a_check_finds_logs_that_are_gone_though_their_runs_have_ended() {
         "{restored:?}"
     );
     assert_eq!(restored.report.damage.len(), 1, "{restored:?}");
+}
+
+#[tokio::test]
+async fn a_check_finds_what_belongs_to_no_project() {
+    let (scratch, database) = (Scratch::new(), Database::new());
+    let sqlite = scratch.open();
+    let postgres = database.open().await;
+    for store in [&sqlite as &dyn Storage, &postgres] {
+        store.put_key(key_record(key(1), 1)).await.expect("a key");
+        store.create_space(space_record(space(1))).await.expect("a space");
+        fill(store, 1, 3).await.expect("stored");
+    }
+    drop(sqlite);
+    let words = |project: String| {
+        ["3 runs", "1 spaces", "1 keys"]
+            .map(|what| format!("{project}: it is not there, but {what} of it are"))
+    };
+    let of_file = check_database(&scratch.path()).expect("checked").damage;
+    assert_eq!(of_file, words(project(1).to_string()));
+    let of_server = check_postgres(&database.address()).await.expect("checked").damage;
+    let id = Uuid::from_bytes(project(1).to_bytes());
+    assert_eq!(of_server, words(format!("project {id}")));
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 use toolgate_engine::consumption::{Consumed, Consumption, ConsumptionBy, ConsumptionFilter, Days};
 use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, SearchText};
-use toolgate_engine::store::{Deleted, Directory, Log, RunRecord, Store, StoreError, Trim, TrimLimit};
+use toolgate_engine::store::{
+    Deleted, Directory, KeyRecord, Log, RunRecord, Runs as _, Store, StoreError, Trim, TrimLimit,
+};
 use toolgate_engine::usage::Day;
 use toolgate_kernel::event::{Seq, Status};
 use toolgate_kernel::time::Time;
@@ -335,6 +337,88 @@ async fn one_project_goes_alone_and_beside_others() {
     let store = target.open();
     assert_eq!(store.projects().await.unwrap().len(), 2);
     assert_eq!(store.keys(project(1)).await.unwrap().len(), 1);
+}
+
+/// What an import that adds to a database is refused with; the database is as it was.
+async fn refused(store: &dyn Storage, target: &mut dyn Rows, file: &[u8]) -> String {
+    let before = store.projects().await.unwrap();
+    let refused = import(target, file, true, |_| {}).await;
+    let Err(StoreError::Unavailable(why)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(store.projects().await.unwrap(), before);
+    assert_eq!(store.run(run(1)).await.unwrap(), None);
+    assert_eq!(store.space(space(1)).await.unwrap(), None);
+    why
+}
+
+/// Imports a file with the projects 1 and 2 beside other projects: one that has a name of the file, and one that has a key.
+async fn import_beside_others(store: &dyn Storage, target: &mut dyn Rows, file: &[u8]) {
+    let name = project_record(project(9), "p2");
+    store.put_project(name).await.unwrap();
+    let why = refused(store, target, file).await;
+    let (here, there) = (project(2).to_string(), project(9).to_string());
+    assert!(
+        why.contains("\"p2\"") && why.contains(&here) && why.contains(&there) && why.contains("--project"),
+        "{why}"
+    );
+
+    store.remove_project(project(9)).await.unwrap();
+    store
+        .put_project(project_record(project(9), "other"))
+        .await
+        .unwrap();
+    let taken = KeyRecord {
+        project: project(9),
+        ..key_record(key(9), 1)
+    };
+    store.put_key(taken).await.unwrap();
+    let why = refused(store, target, file).await;
+    assert!(
+        why.contains("project \"p1\"")
+            && why.contains("project \"other\"")
+            && why.contains(&key(9).to_string()),
+        "{why}"
+    );
+
+    // Nothing stands in the way any more, and again not when the same is there.
+    store.remove_key(project(9), key(9)).await.unwrap();
+    for _ in 0..2 {
+        import(target, file, true, |_| {}).await.unwrap();
+    }
+    assert_eq!(store.projects().await.unwrap().len(), 3);
+    assert_eq!(store.keys(project(1)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_import_whose_names_or_keys_others_have_is_refused_before_anything_is_stored() {
+    let (scratch, other, database) = (Scratch::new(), Scratch::new(), Database::new());
+    let store = scratch.open();
+    fill(&store).await;
+    store.close().await;
+    let (file, _) = exported(&mut SqliteDatabase::open(&scratch.path()).unwrap()).await;
+
+    let store = database.open().await;
+    let mut target = PostgresDatabase::create(&database.address()).await.unwrap();
+    import_beside_others(&store, &mut target, &file).await;
+    assert!(!store.has_unfinished_import().await.unwrap());
+    drop(target);
+    assert_eq!(check_postgres(&database.address()).await.unwrap().damage, [""; 0]);
+
+    // Only one may have a SQLite file open to write it.
+    let store = other.open();
+    let name = project_record(project(9), "p2");
+    store.put_project(name).await.unwrap();
+    store.close().await;
+    drop(store);
+    let mut target = SqliteDatabase::create(&other.path()).unwrap();
+    let refused = import(&mut target, &file[..], true, |_| {}).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    drop(target);
+    let store = other.open();
+    assert_eq!(store.projects().await.unwrap().len(), 1);
+    assert_eq!(store.run(run(1)).await.unwrap(), None);
+    assert!(!store.has_unfinished_import().await.unwrap());
 }
 
 #[tokio::test]
