@@ -11,8 +11,8 @@ use toolgate_kernel::time::Time;
 
 /// Runs of sixteen events each that come at a constant rate, so what is larger is older and not busier. Three projects have 70, 25
 /// and 5 % of the spaces; each user has five spaces, each space ten runs, and one of them one run in fifty. One run in 700 waits, one
-/// in a hundred failed, one in twenty is a child. There are twenty runs of the agent `rare` and five whose text has `needle`, however
-/// many there are of others.
+/// in a hundred failed, one in twenty is a child. One run in seven is of the agent `agent_6` and one call of the tool `errand`, all of
+/// its runs but twenty. There are twenty runs of the agent `rare` and five whose text has `needle`, however many there are of others.
 pub(crate) struct Sample {
     pub(crate) runs: i64,
 }
@@ -160,6 +160,13 @@ pub(crate) fn run_lists(sample: &Sample, looked_at_max: LookedAtMax) -> Vec<(&'s
             },
         ),
         (
+            "runs of a tool that many have",
+            RunFilter {
+                tool: name("errand"),
+                ..all()
+            },
+        ),
+        (
             "runs of a tool that is not there",
             RunFilter {
                 tool: name("nothing"),
@@ -218,8 +225,11 @@ pub(crate) fn run_lists(sample: &Sample, looked_at_max: LookedAtMax) -> Vec<(&'s
     ]
 }
 
-/// What A2A clients list: runs in the order of their changes. They are told how many there are, too, counted up to
-/// `RECENT_COUNT_MAX`.
+/// The agent whose runs are almost all one call of a tool.
+const ERRANDS: &str = "agent_6";
+
+/// What A2A clients list: runs in the order of their changes. Not flat are those of an agent that failed: they are found among all
+/// runs of the project that failed, and sorted.
 pub(crate) fn recent_lists(sample: &Sample) -> Vec<(&'static str, RecentFilter)> {
     let all = |agent: &str| RecentFilter {
         agent: Some(agent.parse().expect("a name")),
@@ -241,6 +251,7 @@ pub(crate) fn recent_lists(sample: &Sample) -> Vec<(&'static str, RecentFilter)>
             },
         ),
         ("tasks of a rare agent", all("rare")),
+        ("tasks of an agent that mostly calls single tools", all(ERRANDS)),
         (
             "tasks of a user",
             RecentFilter {
@@ -260,6 +271,22 @@ pub(crate) fn recent_lists(sample: &Sample) -> Vec<(&'static str, RecentFilter)>
         (
             "tasks that need input",
             statuses(&[Status::WaitingTool, Status::WaitingApproval]),
+        ),
+    ]
+}
+
+/// Lists of which clients are told how many tasks there are, too: where those are few. Others are counted one by one, up to
+/// `RECENT_COUNT_MAX`.
+pub(crate) fn recent_counts() -> Vec<(&'static str, RecentFilter)> {
+    let of = |agent: &str| RecentFilter {
+        agent: Some(agent.parse().expect("a name")),
+        ..RecentFilter::default()
+    };
+    vec![
+        ("number of tasks of a rare agent", of("rare")),
+        (
+            "number of tasks of an agent that mostly calls single tools",
+            of(ERRANDS),
         ),
     ]
 }

@@ -63,6 +63,11 @@ const STEPS: &[Step] = &[
         oldest: 1,
         sql: include_str!("../../migrations/postgres/0006_run_walks.sql"),
     },
+    Step {
+        version: 7,
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0007_recent_runs.sql"),
+    },
 ];
 
 /// The advisory lock that whoever migrates holds: `toolgate` in ASCII.

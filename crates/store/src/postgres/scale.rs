@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolgate_engine::store::LookedAtMax;
+use toolgate_engine::store::{LookedAtMax, RECENT_COUNT_MAX};
 use toolgate_engine::usage::Day;
 use toolgate_testkit::postgres_server::PostgresServer;
 use uuid::Uuid;
@@ -123,6 +123,22 @@ async fn recent(measuring: &mut Measuring, sample: &Sample) {
         ];
         let [page, _] = recent_sql(&filter);
         measuring.read(name, &page, &values).await;
+    }
+    for (name, filter) in scale::recent_counts() {
+        let project = project().uuid();
+        let agent = filter.agent.as_ref().map(|agent| agent.as_str());
+        let (nobody, statuses, since) = (None::<Uuid>, None::<Vec<&str>>, None::<i64>);
+        let values: [Param<'_>; 7] = [
+            &project,
+            &agent,
+            &nobody,
+            &nobody,
+            &statuses,
+            &since,
+            &(RECENT_COUNT_MAX as i64),
+        ];
+        let [_, count] = recent_sql(&filter);
+        measuring.read(name, &count, &values).await;
     }
 }
 

@@ -40,7 +40,7 @@ INSERT INTO runs (id, project, space, agent, revision, parent_run, parent_call, 
         CASE WHEN is_child THEN pg_temp.made_id(3, at - {span} / {runs}, n - 1) ELSE id END,
         status, at, at + 20000, (place + parts * 4) * 1000000,
         CASE WHEN status = 'waiting_time' THEN {begin} + 2 * {span} END, 1, 150, 0, 0, status LIKE 'waiting%', false,
-        status = 'waiting_approval', CASE WHEN n % 10000 = 37 THEN 'lookup' END, pg_temp.made_id(4, {begin}, owner),
+        status = 'waiting_approval', CASE WHEN n % 10000 = 37 THEN 'lookup' WHEN agent = 'agent_6' AND n % ({runs} / 20) >= 7 THEN 'errand' END, pg_temp.made_id(4, {begin}, owner),
         CASE WHEN n % ({runs} / 5) = 3 THEN 'A needle in the stack, number ' ELSE 'Where is my order number ' END || n
     FROM made_run;
 

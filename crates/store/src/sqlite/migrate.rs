@@ -36,6 +36,7 @@ const STEPS: &[(u32, &str)] = &[
     (18, include_str!("../../migrations/sqlite/0018_list_indexes.sql")),
     (19, include_str!("../../migrations/sqlite/0019_rewrites.sql")),
     (20, include_str!("../../migrations/sqlite/0020_run_walks.sql")),
+    (21, include_str!("../../migrations/sqlite/0021_recent_runs.sql")),
 ];
 
 const TABLE: &str = "

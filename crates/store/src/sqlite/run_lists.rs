@@ -396,7 +396,7 @@ fn recent_index(filter: &RecentFilter, is_open: bool) -> &'static str {
         }
         (_, true) => "runs_open_of_project",
         (_, false) if are_failures(&filter.statuses) => "runs_failed",
-        (RecentFilter { agent: Some(_), .. }, false) => "runs_ended_of_agent",
+        (RecentFilter { agent: Some(_), .. }, false) => "runs_recent_of_agent",
         (_, false) => "runs_ended",
     }
 }

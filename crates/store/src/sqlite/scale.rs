@@ -17,7 +17,7 @@ use toolgate_kernel::time::Time;
 use super::column::rows;
 use super::fault::Fault;
 use super::holdings::LogSizes;
-use super::run_lists::{RecentValues, recent_page};
+use super::run_lists::{RecentValues, recent_count, recent_page};
 use super::{
     activity, consumption, holdings, log, open_alone, readers, records, retention, run_lists, runs, spaces,
     usage,
@@ -88,6 +88,16 @@ fn lists(measuring: &mut Measuring, sample: &Sample, looked_at_max: LookedAtMax)
             for is_open in sides(&filter.statuses) {
                 let page = recent_page(&filter, is_open, &values);
                 rows(db, &page.sql, &page.values[..], runs::record)?;
+            }
+            Ok(())
+        });
+    }
+    for (name, filter) in scale::recent_counts() {
+        let values = RecentValues::of(project(), &filter);
+        measuring.read(name, |db| {
+            for is_open in sides(&filter.statuses) {
+                let count = recent_count(&filter, is_open, &values);
+                rows(db, &count.sql, &count.values[..], |row| Ok(row.get::<_, i64>(0)?))?;
             }
             Ok(())
         });

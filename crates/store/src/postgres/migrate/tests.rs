@@ -105,8 +105,9 @@ impl Older {
     async fn assert_migrated(&self) {
         let client = &self.connect().await.client;
         let ready = "SELECT count(*)::int FROM pg_index WHERE indisvalid AND indexrelid IN
-            (to_regclass('runs_of_agent'), to_regclass('runs_failed'), to_regclass('log_loose'))";
-        assert_eq!(one(client, ready).await, 3);
+            (to_regclass('runs_of_agent'), to_regclass('runs_failed'), to_regclass('log_loose'),
+             to_regclass('runs_recent_of_agent'))";
+        assert_eq!(one(client, ready).await, 4);
         let unfinished = "SELECT count(*)::int FROM unfinished_migrations";
         assert_eq!(one(client, unfinished).await, 0);
         let noted = "SELECT count(*)::int FROM runs WHERE failure IS DISTINCT FROM status";
@@ -154,7 +155,7 @@ async fn writes_commit_while_an_index_is_built() {
     other.client.batch_execute(RUN).await.unwrap();
     assert!(!migrating.is_finished());
     writer.client.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(migrating.await.unwrap().unwrap(), [4, 5, 6]);
+    assert_eq!(migrating.await.unwrap().unwrap(), [4, 5, 6, 7]);
     older.assert_migrated().await;
 }
 
@@ -170,7 +171,7 @@ async fn writes_commit_while_a_change_of_the_schema_waits_for_a_backup() {
     other.client.batch_execute(RUN).await.unwrap();
     assert!(!migrating.is_finished());
     backup.client.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(migrating.await.unwrap().unwrap(), [4, 5, 6]);
+    assert_eq!(migrating.await.unwrap().unwrap(), [4, 5, 6, 7]);
     older.assert_migrated().await;
 }
 
@@ -190,7 +191,7 @@ async fn a_migration_that_was_killed_while_it_built_an_index_is_completed() {
 
     reader.client.batch_execute("COMMIT").await.unwrap();
     let (again, _) = older.migrating().await;
-    assert_eq!(again.await.unwrap().unwrap(), [4, 5, 6]);
+    assert_eq!(again.await.unwrap().unwrap(), [4, 5, 6, 7]);
     assert_eq!(one(&other.client, broken).await, 0);
     older.assert_migrated().await;
 }
@@ -208,7 +209,7 @@ async fn of_two_programs_that_migrate_at_once_one_does() {
     );
     until_some(&other.client, &looks, &second).await;
     reader.client.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(first.await.unwrap().unwrap(), [4, 5, 6]);
+    assert_eq!(first.await.unwrap().unwrap(), [4, 5, 6, 7]);
     assert_eq!(second.await.unwrap().unwrap(), [0; 0]);
     older.assert_migrated().await;
 }
