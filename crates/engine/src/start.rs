@@ -287,7 +287,8 @@ fn is_refusal(error: &StoreError) -> bool {
         | StoreError::Exists
         | StoreError::Full
         | StoreError::AgentRemoved
-        | StoreError::SpaceDeleted => true,
+        | StoreError::SpaceDeleted
+        | StoreError::EntityDeleted => true,
         StoreError::Unavailable(_)
         | StoreError::Timeout
         | StoreError::Conflict

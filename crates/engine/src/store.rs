@@ -54,6 +54,9 @@ pub enum StoreError {
     /// The space was deleted: nothing begins in it.
     #[error("the space was deleted")]
     SpaceDeleted,
+    /// The person was deleted: nothing begins for them.
+    #[error("the person was deleted")]
+    EntityDeleted,
     /// The run tree has as many as it may.
     #[error("the run tree is full")]
     Full,

@@ -417,6 +417,7 @@ impl From<StoreError> for Refusal {
             }
             StoreError::AgentRemoved => Self::not_found("agent"),
             StoreError::SpaceDeleted => Self::not_found("space"),
+            StoreError::EntityDeleted => Self::not_found("entity"),
             StoreError::Exists => Self::conflict("EXISTS", "it exists already"),
             StoreError::Full => Self::conflict("FULL", "the run tree is full"),
             StoreError::Newer { .. } => Self::unavailable(

@@ -325,7 +325,7 @@ pass_on! {
     fn forget_nodes(&self, before: Time) -> u64;
     fn remove_usage(&self, project: ProjectId, before: Day) -> u64;
     fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> u64;
-    fn remove_entity(&self, project: ProjectId, entity: EntityId) -> bool;
+    fn remove_entity(&self, project: ProjectId, entity: EntityId, now: Time) -> bool;
     fn find_entries(&self, project: ProjectId, text: &str, after: LogPlace, rows: usize) -> FoundEntries;
     fn rewrite_entry(&self, before: Entry, events: Vec<Event>) -> ();
     fn reclaim(&self, pages: u32) -> u32;

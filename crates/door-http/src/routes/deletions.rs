@@ -169,6 +169,7 @@ pub(crate) async fn gone_or(
         let what = match deleted {
             Deleted::Run(_) => "run",
             Deleted::Space(_) => "space",
+            Deleted::Entity(_) => "entity",
         };
         return Refusal::new(StatusCode::GONE, "DELETED", format!("the {what} was deleted"));
     }

@@ -8,7 +8,7 @@ use crate::records::{Listing, Record};
 use crate::store::Deleted;
 
 impl Deletions {
-    /// Repeats the deletion of a run or space. None if it was not deleted in the last days, an empty report if that had already
+    /// Repeats a deletion. None if it was not deleted in the last days, an empty report if that had already
     /// finished, the full report if this call finishes it, `UnderWay` if another node or another deletion works on it.
     pub async fn delete_again(
         &self,
@@ -18,6 +18,7 @@ impl Deletions {
         let id = match deleted {
             Deleted::Run(run) => format!("run {run}"),
             Deleted::Space(space) => format!("space {space}"),
+            Deleted::Entity(entity) => format!("entity {entity}"),
         };
         if let Some(left) = self.records.record(record_set(project), &id).await? {
             let held = self.take_over(project, left).await?;
@@ -31,6 +32,8 @@ impl Deletions {
         let is_left = match deleted {
             Deleted::Run(run) => store.run_bytes(run).await? > 0,
             Deleted::Space(space) => store.space_tail(space).await? > Seq(0),
+            // It goes with no other deletion.
+            Deleted::Entity(_) => false,
         };
         match is_left {
             true => Err(DeletionError::UnderWay),

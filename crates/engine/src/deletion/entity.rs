@@ -16,8 +16,8 @@ pub(super) const LOOKED_AT_ONCE: usize = 2_000;
 pub(super) const MADE_FOR_PEOPLE: [&str; 3] = ["plan", push_configs::KIND, consents::KIND];
 
 impl Deletions {
-    /// Removes the entity first: a token of the same subject is another person from then on. Then goes what was theirs
-    /// alone, and then their words elsewhere.
+    /// Removes the entity first: a token of the same subject is another person from then on, and nothing begins for this one any
+    /// more. Then goes what was theirs alone, and then their words elsewhere.
     pub(super) async fn erase_entity(
         &self,
         held: &mut Held,
@@ -26,10 +26,10 @@ impl Deletions {
     ) -> Result<(), DeletionError> {
         let inner = &self.engine.inner;
         self.leave_spaces(held, entity).await?;
-        let was_there = inner.store.remove_entity(held.project, entity).await?;
+        let now = inner.clock.now();
+        let was_there = inner.store.remove_entity(held.project, entity, now).await?;
         held.plan.count("entities", was_there.into());
         inner.revoke(Revoked::Entity(entity));
-        // A request that was under way may have made the person a member again.
         self.leave_spaces(held, entity).await?;
         self.erase_calls(held, entity).await?;
         self.remove_records(held, Owner::Entity(entity)).await?;

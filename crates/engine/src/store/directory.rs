@@ -16,7 +16,7 @@ use crate::records::Receipt;
 /// Rows that no run depends on for its state.
 #[async_trait]
 pub trait Directory: Send + Sync {
-    /// Makes a space; `Exists` when the id is there.
+    /// Makes a space; `Exists` when the id is there, and `EntityDeleted` when a member was deleted.
     async fn create_space(&self, space: SpaceRecord) -> Result<(), StoreError>;
     /// A space's row.
     async fn space(&self, space: SpaceId) -> Result<Option<SpaceRecord>, StoreError>;
@@ -40,9 +40,10 @@ pub trait Directory: Send + Sync {
         metadata: Option<Json>,
         receipt: Option<Receipt>,
     ) -> Result<(), StoreError>;
-    /// Adds a member; nothing when it is one.
+    /// Adds a member; nothing when it is one, and `EntityDeleted` when it was deleted.
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError>;
-    /// Adds a member, or changes its role and grants; nothing when there is no such space.
+    /// Adds a member, or changes its role and grants; nothing when there is no such space, and `EntityDeleted` when the member was
+    /// deleted.
     async fn put_member(
         &self,
         space: SpaceId,

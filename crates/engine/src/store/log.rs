@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use toolgate_kernel::event::{Entry, Event, Seq, Status};
-use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 
@@ -17,7 +17,8 @@ use crate::usage::ToolUse;
 pub trait Log: Send + Sync {
     /// Adds somebody who learns of commits from now on.
     fn listen(&self, listener: Arc<dyn CommitListener>);
-    /// Stores events, all or none, and gives them their places.
+    /// Stores events, all or none, and gives them their places. `EntityDeleted` when something begins with them for a person who was
+    /// deleted ([`Append::begins_for`]).
     async fn append(&self, append: Append) -> Result<Arc<Entry>, StoreError>;
     /// A page of a run's log.
     async fn run_log(&self, run: RunId, range: LogRange) -> Result<LogPage, StoreError>;
@@ -63,6 +64,29 @@ pub struct Append {
     /// Remembers the answer to a request that may be sent again, under each of its keys; refused with `Exists` when
     /// one of them is taken.
     pub idempotency: Vec<IdempotencyRecord>,
+}
+
+impl Append {
+    /// People for whom something begins with it: whoever starts a run at the top or says something outside of runs, and the members
+    /// of a new space.
+    pub fn begins_for(&self) -> Vec<EntityId> {
+        match &self.run {
+            RunWrite::None => self.events.iter().filter_map(said_by).collect(),
+            RunWrite::Create { record, space, .. } => {
+                let members = space.iter().flat_map(|space| &space.members);
+                record.user.iter().chain(members).copied().collect()
+            }
+            RunWrite::Extend { .. } => Vec::new(),
+        }
+    }
+}
+
+fn said_by(event: &Event) -> Option<EntityId> {
+    match event {
+        Event::Said(said) => said.message.from,
+        Event::Told(told) => told.from,
+        _ => None,
+    }
 }
 
 /// Events that a child run stores in the log of the run at the top, as an entry of that run. They change nothing about

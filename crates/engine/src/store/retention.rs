@@ -14,8 +14,8 @@ use super::{Purged, RunRecord, StoreError};
 use crate::records::Owner;
 use crate::usage::Day;
 
-/// How long it is known that a run or a space was deleted: a stream that comes back with a cursor is told so, and a
-/// request that was under way does not bring the space back.
+/// How long it is known that a run, a space or a person was deleted: a stream that comes back with a cursor is told so, and a
+/// request that was under way brings neither the space nor anything of the person back.
 pub const DELETED_KNOWN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Deletes what is stored.
@@ -27,7 +27,7 @@ pub trait Retention: Send + Sync {
     /// How often entries of a space's log were deleted or rewritten. Whoever keeps what it has read of the log notes this before
     /// it reads, and reads again when it is another: that is so whatever notices were lost.
     async fn log_rewrites(&self, space: SpaceId) -> Result<u64, StoreError>;
-    /// Whether the project had this run or space, and it was deleted no longer than [`DELETED_KNOWN`] ago.
+    /// Whether the project had this run, space or person, and it was deleted no longer than [`DELETED_KNOWN`] ago.
     async fn was_deleted(&self, project: ProjectId, deleted: Deleted) -> Result<bool, StoreError>;
     /// Runs at the top of trees in which every run has ended by `before`; those that ended first come first.
     async fn ended_trees(
@@ -91,8 +91,14 @@ pub trait Retention: Send + Sync {
     async fn forget_nodes(&self, before: Time) -> Result<u64, StoreError>;
     /// Takes user and title off at most `limit` runs that an entity started, and says of how many.
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError>;
-    /// Removes an entity and its memberships. False when there is no such entity.
-    async fn remove_entity(&self, project: ProjectId, entity: EntityId) -> Result<bool, StoreError>;
+    /// Removes an entity, and remembers that it was deleted: no space or run begins for it any more, it becomes a member of none, and
+    /// it says nothing outside of runs (`EntityDeleted`). Its memberships stay, so that its spaces are found. False when there is no such entity.
+    async fn remove_entity(
+        &self,
+        project: ProjectId,
+        entity: EntityId,
+        now: Time,
+    ) -> Result<bool, StoreError>;
     /// Looks through at most `rows` entries of a project's logs, in the order of spaces and places, for those whose stored
     /// form has this text.
     async fn find_entries(
@@ -110,13 +116,15 @@ pub trait Retention: Send + Sync {
     async fn reclaim(&self, pages: u32) -> Result<u32, StoreError>;
 }
 
-/// A run or a space that was deleted.
+/// What was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Deleted {
     /// A run.
     Run(RunId),
     /// A space.
     Space(SpaceId),
+    /// A person.
+    Entity(EntityId),
 }
 
 impl Deleted {
@@ -125,6 +133,7 @@ impl Deleted {
         let (letter, id) = match self {
             Self::Run(run) => (b'r', run.to_bytes()),
             Self::Space(space) => (b's', space.to_bytes()),
+            Self::Entity(entity) => (b'e', entity.to_bytes()),
         };
         let mut bytes = [letter; 17];
         bytes[1..].copy_from_slice(&id);

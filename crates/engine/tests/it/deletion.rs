@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolgate_engine::consumption::{Consumer, Days};
 use toolgate_engine::deletion::{Deletions, Export};
+use toolgate_engine::intake::{Answer, PostError};
 use toolgate_engine::model::Ask;
 use toolgate_engine::outbox::{Channel, Outbox};
 use toolgate_engine::records::{Change, NewRecord, Owner, RecordSet, Records};
 use toolgate_engine::retention::Rules;
-use toolgate_engine::store::{EntityRecord, LogRange, SpaceRecord, Store};
+use toolgate_engine::store::{EntityRecord, LogRange, SpaceRecord, Store, StoreError};
 use toolgate_engine::usage::Day;
 use toolgate_engine::workspace::{NewFile, Only, Place, Workspace, WorkspaceLimits};
 use toolgate_kernel::history::Earlier;
@@ -152,6 +153,29 @@ async fn a_run_under_way_forgets_words_that_are_deleted_meanwhile() {
     assert_eq!(b.model.asked().len(), 4);
     let asked = last_ask(&b.model);
     assert!(!asked.contains(SECRET) && asked.contains("work"), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_begins_for_a_deleted_person_on_a_node_that_still_knows_them() {
+    let (a, b, store) = deaf_pair(|_| vec![text("fine")]).await;
+    let shared = shared_space(&*store, 1, vec![ada(), bob()]).await.id;
+    let deletions = deletions(&a, store.clone());
+    deletions.delete_entity(&entity(ada(), "ada")).await.unwrap();
+    for (space, answer) in [
+        (None, Answer::Default),
+        (Some(shared), Answer::Default),
+        (Some(shared), Answer::None),
+    ] {
+        let mut post = b.post_to(space, SECRET);
+        post.message.from = Some(ada());
+        post.answer = answer;
+        let posted = b.engine.post(post).await;
+        let is_refused = matches!(posted, Err(PostError::Store(StoreError::EntityDeleted)));
+        assert!(is_refused, "{posted:?}");
+    }
+    assert_eq!(stored(&*store, shared).await, "[]");
+    let left = a.store.spaces(project(), None, None, 9).await.unwrap();
+    assert_eq!(left.iter().map(|space| space.id).collect::<Vec<_>>(), [shared]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,7 +87,9 @@ impl Directory for MemoryStore {
         Ok(())
     }
     async fn add_member(&self, space: SpaceId, member: EntityId) -> Result<(), StoreError> {
-        if let Some(space) = self.state().spaces.get_mut(&space)
+        let mut state = self.state();
+        state.check_people(&[member])?;
+        if let Some(space) = state.spaces.get_mut(&space)
             && !space.members.contains(&member)
         {
             space.members.push(member);

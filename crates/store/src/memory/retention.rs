@@ -187,18 +187,19 @@ impl Retention for MemoryStore {
         }
         Ok(unlinked)
     }
-    async fn remove_entity(&self, project: ProjectId, entity: EntityId) -> Result<bool, StoreError> {
+    async fn remove_entity(
+        &self,
+        project: ProjectId,
+        entity: EntityId,
+        now: Time,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let known = state.entities.get(&entity);
-        if known.is_none_or(|known| known.project != project) {
+        let known = state.entities.get(&entity).map(|known| known.project);
+        if known.is_some_and(|of| of != project) {
             return Ok(false);
         }
-        state.entities.remove(&entity);
-        state.members.retain(|(_, member), _| *member != entity);
-        for space in state.spaces.values_mut() {
-            space.members.retain(|member| *member != entity);
-        }
-        Ok(true)
+        state.remember_deleted(project, Deleted::Entity(entity), now);
+        Ok(state.entities.remove(&entity).is_some())
     }
     async fn find_entries(
         &self,

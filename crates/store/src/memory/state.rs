@@ -25,7 +25,7 @@ pub(super) struct State {
     pub(super) floors: HashMap<SpaceId, Seq>,
     /// How often entries of a log were deleted or rewritten.
     pub(super) rewrites: HashMap<SpaceId, u64>,
-    /// Runs and spaces that were deleted, and when.
+    /// What was deleted, and when.
     pub(super) deleted: HashMap<Deleted, (ProjectId, Time)>,
     pub(super) runs: BTreeMap<RunId, RunRecord>,
     /// Runs that may wait for an approval.
@@ -48,6 +48,7 @@ impl State {
     /// Checks every precondition, then writes everything; gives the entry, and that of the run at the top if there is one.
     pub(super) fn append(&mut self, append: Append) -> Result<Vec<Arc<Entry>>, StoreError> {
         let (tokens, asks) = (crate::tokens(&append), crate::asks(&append));
+        let begins_for = append.begins_for();
         let Append {
             space,
             run,
@@ -60,6 +61,7 @@ impl State {
             idempotency,
         } = append;
         self.check_run(space, &run)?;
+        self.check_people(&begins_for)?;
         idempotency
             .iter()
             .try_for_each(|record| self.check_answer(record))?;
@@ -254,7 +256,19 @@ impl State {
         }
     }
 
+    pub(super) fn is_deleted(&self, entity: EntityId) -> bool {
+        self.deleted.contains_key(&Deleted::Entity(entity))
+    }
+
+    pub(super) fn check_people(&self, people: &[EntityId]) -> Result<(), StoreError> {
+        match people.iter().any(|person| self.is_deleted(*person)) {
+            true => Err(StoreError::EntityDeleted),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn create_space(&mut self, space: SpaceRecord) -> Result<(), StoreError> {
+        self.check_people(&space.members)?;
         if self.spaces.contains_key(&space.id) {
             return Err(StoreError::Exists);
         }

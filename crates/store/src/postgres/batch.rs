@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use futures_util::future::{BoxFuture, join_all};
 use tokio_postgres::{Error, Row, Statement};
 use toolgate_engine::store::{Append, RunWrite};
-use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use super::fault::{self, Fault};
 use super::plan::{OpenRun, RunState, State, Writes};
 use super::runs::{self, status};
 use super::session::Db;
-use super::{agents, consumption, definitions, idempotency, retention, spaces, usage};
+use super::{agents, consumption, definitions, idempotency, people, retention, spaces, usage};
 
 /// How a batch treats spaces that another node writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,8 @@ struct Names {
     roots: BTreeSet<RunId>,
     agents: BTreeSet<(ProjectId, AgentName)>,
     answers: BTreeSet<(ProjectId, String)>,
+    /// People for whom something begins.
+    people: BTreeSet<EntityId>,
 }
 
 impl Names {
@@ -85,6 +87,7 @@ impl Names {
                 }
             }
             names.runs.extend(append.wakes.iter().map(|wake| wake.run));
+            names.people.extend(append.begins_for());
             let keys = append.idempotency.iter();
             names
                 .answers
@@ -134,6 +137,8 @@ pub(crate) async fn load<'a>(
             .map(|(project, name)| (*project, name.as_str())),
     );
     let agent_locks = agents::lock_keys(&names.agents);
+    let people_locks = people::lock_keys(&names.people);
+    let named_people = uuids(names.people);
     let (of_answers, answers) = pairs(
         names
             .answers
@@ -159,6 +164,12 @@ pub(crate) async fn load<'a>(
         .await?;
     let removed_at = trip
         .add_if(any_agents, agents::REMOVED_OF, vec![&projects, &agents])
+        .await?;
+    let any_people = !named_people.is_empty();
+    trip.add_if(any_people, people::LOCK_SHARED, vec![&people_locks])
+        .await?;
+    let deleted_people_at = trip
+        .add_if(any_people, people::DELETED_OF, vec![&named_people])
         .await?;
     let spaces_at = trip
         .add_if(!new_spaces.is_empty(), KNOWN_SPACES, vec![&new_spaces])
@@ -204,6 +215,9 @@ pub(crate) async fn load<'a>(
     }
     for row in of(deleted_at) {
         state.deleted.insert(id(row, 0)?);
+    }
+    for row in of(deleted_people_at) {
+        state.deleted_people.insert(id(row, 0)?);
     }
     for row in of(spaces_at) {
         state.spaces.insert(id(row, 0)?);

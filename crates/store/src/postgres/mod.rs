@@ -21,6 +21,7 @@ mod idempotency;
 mod listening;
 mod log;
 mod migrate;
+mod people;
 mod plan;
 #[cfg(test)]
 mod plans;

@@ -11,7 +11,7 @@ use toolgate_engine::store::{
 use toolgate_engine::usage::Day;
 use toolgate_kernel::call::ErrorCode;
 use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{NodeId, ProjectId, RunId, SpaceId};
+use toolgate_kernel::id::{EntityId, NodeId, ProjectId, RunId, SpaceId};
 use toolgate_kernel::name::AgentName;
 use toolgate_kernel::time::Time;
 
@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) spaces: HashSet<SpaceId>,
     /// Spaces that were deleted, of those in which something begins.
     pub(crate) deleted: HashSet<SpaceId>,
+    /// People who were deleted, of those for whom something begins.
+    pub(crate) deleted_people: HashSet<EntityId>,
     /// Times of the idempotency records that appends name.
     pub(crate) answers: HashMap<(ProjectId, String), Time>,
 }
@@ -123,10 +125,20 @@ pub(crate) fn decide(state: &mut State, writes: &mut Writes, append: &Append, ev
             false => Decision::Waits,
         };
     }
-    let checked = check_run(state, append).and_then(|()| check_answers(state, append));
+    let checked = check_run(state, append)
+        .and_then(|()| check_people(state, append))
+        .and_then(|()| check_answers(state, append));
     match checked {
         Ok(()) => Decision::Accepted(write(state, writes, append, events)),
         Err(why) => Decision::Refused(why),
+    }
+}
+
+fn check_people(state: &State, append: &Append) -> Result<(), StoreError> {
+    let mut people = append.begins_for().into_iter();
+    match people.any(|person| state.deleted_people.contains(&person)) {
+        true => Err(StoreError::EntityDeleted),
+        false => Ok(()),
     }
 }
 

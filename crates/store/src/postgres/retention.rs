@@ -16,7 +16,7 @@ use super::attempts::{read, write};
 use super::column::{Id, Param, bounded, change, first, get, id, number, rows, seq, small, string, uuids};
 use super::fault::Fault;
 use super::session::Db;
-use super::{PostgresStore, consumption, log, records, runs};
+use super::{PostgresStore, consumption, log, people, records, runs};
 use crate::text;
 
 #[async_trait]
@@ -104,8 +104,13 @@ impl Retention for PostgresStore {
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError> {
         write!(self, db => unlink_runs(db, project, user, limit))
     }
-    async fn remove_entity(&self, project: ProjectId, entity: EntityId) -> Result<bool, StoreError> {
-        write!(self, db => remove_entity(db, project, entity))
+    async fn remove_entity(
+        &self,
+        project: ProjectId,
+        entity: EntityId,
+        now: Time,
+    ) -> Result<bool, StoreError> {
+        write!(self, db => people::remove(db, project, entity, now))
     }
     async fn find_entries(
         &self,
@@ -157,7 +162,7 @@ const REMEMBER: &str = "
     ON CONFLICT (id) DO UPDATE SET time = excluded.time";
 const FORGET: &str = "DELETE FROM deleted WHERE time < $1";
 
-async fn remember(
+pub(super) async fn remember(
     db: &Db<'_>,
     project: ProjectId,
     deleted: impl Iterator<Item = Deleted>,
@@ -395,17 +400,6 @@ const UNLINK_RUNS: &str = "
 
 async fn unlink_runs(db: &Db<'_>, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, Fault> {
     change(db, UNLINK_RUNS, &[&project.uuid(), &user.uuid(), &bounded(limit)]).await
-}
-
-const REMOVE_ENTITY: &str = "DELETE FROM entities WHERE id = $1 AND project = $2";
-const REMOVE_MEMBERSHIPS: &str = "DELETE FROM members WHERE entity = $1";
-
-async fn remove_entity(db: &Db<'_>, project: ProjectId, entity: EntityId) -> Result<bool, Fault> {
-    let removed = change(db, REMOVE_ENTITY, &[&entity.uuid(), &project.uuid()]).await? > 0;
-    if removed {
-        change(db, REMOVE_MEMBERSHIPS, &[&entity.uuid()]).await?;
-    }
-    Ok(removed)
 }
 
 // What the entries hold is looked at in the database, so that only those that are wanted come over the network.

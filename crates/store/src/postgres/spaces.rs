@@ -14,6 +14,7 @@ use super::column::{
     optional_string, optional_text, rows_planned, text,
 };
 use super::fault::Fault;
+use super::people;
 use super::receipts;
 use super::session::Db;
 
@@ -84,6 +85,7 @@ impl<'a> Columns<'a> {
 
 /// Makes a space; `Exists` when the id is there.
 pub(super) async fn create(db: &Db<'_>, space: &SpaceRecord) -> Result<(), Fault> {
+    people::check(db, &space.members).await?;
     let columns = Columns::of(std::slice::from_ref(space));
     let mut trip = Trip::new(db);
     columns.add_to(&mut trip).await?;
@@ -135,6 +137,7 @@ const ADD_MEMBER: &str = "
 
 pub(super) async fn add_member(db: &Db<'_>, space: SpaceId, member: EntityId) -> Result<(), Fault> {
     db.query(LOCK, &[&space.uuid()]).await?;
+    people::check(db, &[member]).await?;
     change(db, ADD_MEMBER, &[&space.uuid(), &member.uuid()])
         .await
         .map(drop)

@@ -179,6 +179,7 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
     match &append.run {
         RunWrite::None => {
             retention::check_space(connection, append.space)?;
+            retention::check_people(connection, &append.begins_for())?;
             Ok(None)
         }
         RunWrite::Create {
@@ -188,6 +189,7 @@ fn write_run(connection: &Connection, append: &Append, last: Seq) -> Result<Opti
             definitions,
         } => {
             retention::check_space(connection, append.space)?;
+            retention::check_people(connection, &append.begins_for())?;
             if let Some(max) = descendants_max {
                 runs::check_descendants(connection, record.root, *max)?;
             }

@@ -130,9 +130,14 @@ impl Retention for SqliteStore {
             })
             .await
     }
-    async fn remove_entity(&self, project: ProjectId, entity: EntityId) -> Result<bool, StoreError> {
+    async fn remove_entity(
+        &self,
+        project: ProjectId,
+        entity: EntityId,
+        now: Time,
+    ) -> Result<bool, StoreError> {
         self.writer
-            .write(move |db| remove_entity(db, project, entity))
+            .write(move |db| remove_entity(db, project, entity, now))
             .await
     }
     async fn find_entries(
@@ -188,14 +193,27 @@ fn was_deleted(connection: &Connection, project: ProjectId, deleted: Deleted) ->
 
 pub(crate) const IS_DELETED: &str = "SELECT 1 FROM deleted WHERE id = ?1";
 
+fn is_deleted(connection: &Connection, deleted: Deleted) -> Result<bool, Fault> {
+    let found = first(connection, IS_DELETED, [deleted.to_bytes()], |_| Ok(()))?;
+    Ok(found.is_some())
+}
+
 /// Rejects what would begin in a space that was deleted.
 pub(crate) fn check_space(connection: &Connection, space: SpaceId) -> Result<(), Fault> {
-    match first(connection, IS_DELETED, [Deleted::Space(space).to_bytes()], |_| {
-        Ok(())
-    })? {
-        Some(()) => Err(StoreError::SpaceDeleted.into()),
-        None => Ok(()),
+    match is_deleted(connection, Deleted::Space(space))? {
+        true => Err(StoreError::SpaceDeleted.into()),
+        false => Ok(()),
     }
+}
+
+/// Rejects what would begin for a person who was deleted.
+pub(crate) fn check_people(connection: &Connection, people: &[EntityId]) -> Result<(), Fault> {
+    for person in people {
+        if is_deleted(connection, Deleted::Entity(*person))? {
+            return Err(StoreError::EntityDeleted.into());
+        }
+    }
+    Ok(())
 }
 
 const REMEMBER: &str = "
@@ -437,16 +455,25 @@ pub(crate) const UNLINK_RUNS: &str = "
     UPDATE runs SET user = NULL, title = NULL
     WHERE id IN (SELECT id FROM runs INDEXED BY runs_of_user WHERE project = ?1 AND user = ?2 LIMIT ?3)";
 
-const REMOVE_ENTITY: &str = "DELETE FROM entities WHERE id = ?1 AND project = ?2";
-const REMOVE_MEMBERSHIPS: &str = "DELETE FROM members WHERE entity = ?1";
+const REMOVE_ENTITY: &str = "DELETE FROM entities WHERE id = ?1";
+const PROJECT_OF_ENTITY: &str = "SELECT project FROM entities WHERE id = ?1";
 
-fn remove_entity(connection: &Connection, project: ProjectId, entity: EntityId) -> Result<bool, Fault> {
-    let key = params![entity.to_bytes(), project.to_bytes()];
-    let removed = change(connection, REMOVE_ENTITY, key)? > 0;
-    if removed {
-        change(connection, REMOVE_MEMBERSHIPS, [entity.to_bytes()])?;
+fn remove_entity(
+    connection: &Connection,
+    project: ProjectId,
+    entity: EntityId,
+    now: Time,
+) -> Result<bool, Fault> {
+    let of = first(connection, PROJECT_OF_ENTITY, [entity.to_bytes()], |row| {
+        Ok(row.get::<_, [u8; 16]>(0)?)
+    })?;
+    if of.is_some_and(|of| of != project.to_bytes()) {
+        return Ok(false);
     }
-    Ok(removed)
+    change(connection, REMOVE_ENTITY, [entity.to_bytes()])?;
+    remember(connection, project, Deleted::Entity(entity), now)?;
+    forget_old(connection, now)?;
+    Ok(of.is_some())
 }
 
 // Space by space: in one statement SQLite would sort the whole log of each.

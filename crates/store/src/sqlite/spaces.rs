@@ -11,7 +11,7 @@ use super::column::{
     bounded, change, first, grants, grants_text, insert, optional_agent_name, optional_json, rows,
 };
 use super::fault::Fault;
-use super::receipts;
+use super::{receipts, retention};
 
 const CREATE: &str = "
     INSERT INTO spaces (id, project, title, agent, metadata, created, by_backend)
@@ -19,6 +19,7 @@ const CREATE: &str = "
     ON CONFLICT DO NOTHING";
 
 pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(), Fault> {
+    retention::check_people(connection, &space.members)?;
     let row = params![
         space.id.to_bytes(),
         space.project.to_bytes(),
@@ -32,7 +33,7 @@ pub(crate) fn create(connection: &Connection, space: &SpaceRecord) -> Result<(),
     space
         .members
         .iter()
-        .try_for_each(|&member| add_member(connection, space.id, member))
+        .try_for_each(|&member| join(connection, space.id, member))
 }
 
 const AMEND: &str = "
@@ -71,6 +72,11 @@ const ADD_MEMBER: &str = "
     ON CONFLICT DO NOTHING";
 
 pub(crate) fn add_member(connection: &Connection, space: SpaceId, member: EntityId) -> Result<(), Fault> {
+    retention::check_people(connection, &[member])?;
+    join(connection, space, member)
+}
+
+fn join(connection: &Connection, space: SpaceId, member: EntityId) -> Result<(), Fault> {
     change(connection, ADD_MEMBER, [space.to_bytes(), member.to_bytes()])?;
     Ok(())
 }

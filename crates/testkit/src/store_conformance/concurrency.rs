@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
-use toolgate_engine::store::{CommitListener, RunRecord, Store, StoreError};
+use toolgate_engine::store::{CommitListener, RunRecord, RunWrite, SpaceRecord, Store, StoreError};
 use toolgate_kernel::event::{Entry, Seq};
 use toolgate_kernel::id::SpaceId;
 use toolgate_kernel::time::Time;
 
-use super::samples::{EVERYTHING, answer, create, extend, node, run, run_record, say, space};
+use super::samples::{
+    EVERYTHING, answer, create, entity, entity_record, extend, node, project, run, run_record, say, space,
+    space_record,
+};
 use super::{Stored, checks, refused};
 
 checks![
@@ -21,6 +24,7 @@ checks![
     of_many_runs_of_one_agent_one_begins,
     of_many_nodes_one_claims,
     a_write_outlives_its_caller,
+    whoever_deletes_a_person_finds_every_space_of_theirs,
 ];
 
 const WRITERS: u64 = 64;
@@ -33,6 +37,46 @@ async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         tasks.spawn(work(writer));
     }
     tasks.join_all().await
+}
+
+async fn whoever_deletes_a_person_finds_every_space_of_theirs(store: Arc<dyn Store>) {
+    store.put_entity(entity_record(entity(1), "ada")).await.stored();
+    let theirs = async || {
+        let theirs = store.spaces(project(1), Some(entity(1)), None, 1_000).await;
+        theirs.stored().len()
+    };
+    let members = |n: u64| SpaceRecord {
+        members: vec![entity(1)],
+        ..space_record(space(n))
+    };
+    let makers = at_once(|writer| {
+        let store = store.clone();
+        async move {
+            let made = match writer % 2 {
+                0 => store.create_space(members(writer + 1)).await,
+                _ => {
+                    let mut begin = create(run_record(run(writer + 1), space(writer + 1)));
+                    let RunWrite::Create { space, .. } = &mut begin.run else {
+                        unreachable!("a new run")
+                    };
+                    *space = Some(Box::new(members(writer + 1)));
+                    store.append(begin).await.map(drop)
+                }
+            };
+            match made {
+                Ok(()) => 1,
+                Err(StoreError::EntityDeleted) => 0,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    let deletion = async {
+        store.remove_entity(project(1), entity(1), Time(6)).await.stored();
+        theirs().await
+    };
+    let (made, found) = tokio::join!(makers, deletion);
+    assert_eq!(found, made.into_iter().sum::<usize>());
+    assert_eq!(theirs().await, found);
 }
 
 async fn appends_to_one_space_get_distinct_dense_places(store: Arc<dyn Store>) {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use toolgate_engine::consumption::{Consumed, Consumer, Consumption, Days};
 use toolgate_engine::store::{
-    Deleted, LogPlace, LogRange, RunRecord, RunWrite, SpaceRecord, Store, StoreError, Trim, TrimLimit,
+    Deleted, LogPlace, LogRange, MemberRecord, RunRecord, RunWrite, SpaceRecord, Store, StoreError, Trim,
+    TrimLimit,
 };
 use toolgate_engine::usage::Day;
-use toolgate_kernel::event::{Seq, Status};
-use toolgate_kernel::id::{CallId, RunId, SpaceId};
+use toolgate_kernel::event::{Said, Seq, Status};
+use toolgate_kernel::id::{CallId, MessageId, RunId, SpaceId};
+use toolgate_kernel::message::Message;
 use toolgate_kernel::time::Time;
 
 use super::samples::{
@@ -31,7 +33,8 @@ checks! {
     trees_end_with_their_last_run,
     only_the_project_itself_learns_what_was_deleted,
     entries_are_found_by_their_text_and_rewritten,
-    an_entity_is_removed_with_its_memberships_and_its_name_on_runs,
+    an_entity_is_removed_and_its_memberships_stay_until_its_spaces_are_left,
+    nothing_begins_for_a_person_who_was_deleted,
     figures_of_tools_are_removed_by_day,
 }
 
@@ -476,7 +479,7 @@ async fn entries_are_found_by_their_text_and_rewritten(store: Arc<dyn Store>) {
     assert!(places(&*store, 2).await.is_empty(), "it stays deleted");
 }
 
-async fn an_entity_is_removed_with_its_memberships_and_its_name_on_runs(store: Arc<dyn Store>) {
+async fn an_entity_is_removed_and_its_memberships_stay_until_its_spaces_are_left(store: Arc<dyn Store>) {
     store.put_entity(entity_record(entity(1), "ada")).await.stored();
     store.put_entity(entity_record(entity(2), "bob")).await.stored();
     let shared = SpaceRecord {
@@ -499,12 +502,103 @@ async fn an_entity_is_removed_with_its_memberships_and_its_name_on_runs(store: A
     assert_eq!((row.user, row.title), (None, None));
     let row = store.run(run(3)).await.stored().expect("it stays");
     assert_eq!(row.user, Some(entity(2)));
-    assert!(!store.remove_entity(project(2), entity(1)).await.stored());
-    assert!(store.remove_entity(project(1), entity(1)).await.stored());
-    assert!(!store.remove_entity(project(1), entity(1)).await.stored());
+    let remove = async |of: u64| {
+        store
+            .remove_entity(project(of), entity(1), Time(6))
+            .await
+            .stored()
+    };
+    assert!(!remove(2).await);
+    assert!(remove(1).await);
+    assert!(!remove(1).await);
     assert_eq!(store.entity_of(project(1), "ada").await.stored(), None);
+    let theirs = async || {
+        let theirs = store.spaces(project(1), Some(entity(1)), None, 9).await.stored();
+        theirs.into_iter().map(|space| space.id).collect::<Vec<_>>()
+    };
+    assert_eq!(theirs().await, [space(1)], "so that they are found");
+    store.remove_member(space(1), entity(1)).await.stored();
+    assert!(theirs().await.is_empty());
     let left = store.space(space(1)).await.stored().expect("it stays");
     assert_eq!(left.members, [entity(2)]);
+}
+
+async fn nothing_begins_for_a_person_who_was_deleted(store: Arc<dyn Store>) {
+    let with = |n: u64, members: Vec<_>| SpaceRecord {
+        members,
+        ..space_record(space(n))
+    };
+    let run_of = |n: u64, of: u64| RunRecord {
+        user: Some(entity(of)),
+        ..run_record(run(n), space(1))
+    };
+    let said_by = |of: u64| {
+        let mut append = say(space(1), "hello");
+        let message = Message::new(MessageId::from_bytes([9; 16]), Some(entity(of)), Vec::new());
+        append.events = vec![Said { message }.into()];
+        append
+    };
+    for (n, subject) in [(1, "ada"), (2, "bob"), (4, "cy")] {
+        store.put_entity(entity_record(entity(n), subject)).await.stored();
+    }
+    let both = vec![entity(1), entity(2)];
+    store.create_space(with(1, both)).await.stored();
+    let open = run_of(1, 1);
+    let begun = store.append(create(open.clone())).await.stored();
+    for _ in 0..2 {
+        store.remove_entity(project(1), entity(1), Time(6)).await.stored();
+    }
+    let other_project = store.remove_entity(project(2), entity(4), Time(6)).await;
+    other_project.stored();
+    let gone = Deleted::Entity(entity(1));
+    assert!(store.was_deleted(project(1), gone).await.stored());
+    assert!(!store.was_deleted(project(2), gone).await.stored());
+
+    let among_others = vec![entity(2), entity(1)];
+    for members in [vec![entity(1)], among_others] {
+        refused!(
+            store.create_space(with(2, members)).await,
+            StoreError::EntityDeleted
+        );
+    }
+    assert_eq!(store.space(space(2)).await.stored(), None);
+    store.create_space(with(2, vec![entity(2)])).await.stored();
+    refused!(
+        store.add_member(space(2), entity(1)).await,
+        StoreError::EntityDeleted
+    );
+    let given = MemberRecord::default();
+    refused!(
+        store.put_member(space(2), entity(1), given).await,
+        StoreError::EntityDeleted
+    );
+    refused!(store.append(said_by(1)).await, StoreError::EntityDeleted);
+    refused!(
+        store.append(create(run_of(2, 1))).await,
+        StoreError::EntityDeleted
+    );
+    let mut in_new_space = create(run_record(run(3), space(3)));
+    let RunWrite::Create { space: made, .. } = &mut in_new_space.run else {
+        unreachable!("a new run")
+    };
+    *made = Some(Box::new(with(3, vec![entity(1)])));
+    refused!(store.append(in_new_space).await, StoreError::EntityDeleted);
+    assert_eq!(store.space(space(3)).await.stored(), None);
+    assert_eq!(places(&*store, 1).await, [begun.first.index()]);
+
+    // What was under way ends as it would have.
+    end(&*store, &open, begun.last(), 7).await;
+    // Somebody new with the same subject, and everybody else.
+    let again = store
+        .ensure_entity(entity_record(entity(3), "ada"))
+        .await
+        .stored();
+    assert_eq!(again.id, entity(3));
+    for of in [2, 3, 4] {
+        store.add_member(space(1), entity(of)).await.stored();
+        store.append(said_by(of)).await.stored();
+        ended(&*store, run_of(10 + of, of), 8).await;
+    }
 }
 
 async fn figures_of_tools_are_removed_by_day(store: Arc<dyn Store>) {
