@@ -17,7 +17,7 @@ pub(super) const MADE_FOR_PEOPLE: [&str; 3] = ["plan", push_configs::KIND, conse
 
 impl Deletions {
     /// Removes the entity first: a token of the same subject is another person from then on, and nothing begins for this one any
-    /// more. Then goes what was theirs alone, and then their words elsewhere.
+    /// more, so what is left to delete has an end. Then goes what was theirs alone, and then their words elsewhere.
     pub(super) async fn erase_entity(
         &self,
         held: &mut Held,
@@ -25,7 +25,6 @@ impl Deletions {
         looked: Option<(SpaceId, Seq)>,
     ) -> Result<(), DeletionError> {
         let inner = &self.engine.inner;
-        self.leave_spaces(held, entity).await?;
         let now = inner.clock.now();
         let was_there = inner.store.remove_entity(held.project, entity, now).await?;
         held.plan.count("entities", was_there.into());

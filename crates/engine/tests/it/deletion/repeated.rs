@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use toolgate_engine::deletion::{DeletionError, Deletions};
 use toolgate_engine::retention::Rules;
-use toolgate_engine::store::{Deleted, RunFilter, RunRecord};
-use toolgate_kernel::id::SpaceId;
+use toolgate_engine::store::{Deleted, RunFilter, RunRecord, SpaceRecord, StoreError};
+use toolgate_kernel::id::{EntityId, SpaceId};
 use toolgate_store::MemoryStore;
 use toolgate_testkit::faulty_store::FaultyStore;
 
-use super::{ada, entity, shared_space, stored, talk};
+use super::{SECRET, ada, bob, entity, shared_space, stored, talk};
 use crate::world::{Setup, World, project};
 
 /// Longer than a deletion is left to the node that worked on it last.
@@ -48,7 +48,7 @@ async fn a_person_is_gone_when_a_repeated_request_says_so() {
     deletions.delete_entity(&ada).await.unwrap_err();
     store.refuse(None);
     world.clock.jump(LATER);
-    // The entity itself is gone when it breaks off a second time.
+    // The spaces are gone when it breaks off a second time.
     store.refuse(Some("find_entries"));
     deletions.delete_entity(&ada).await.unwrap_err();
     store.refuse(None);
@@ -67,6 +67,100 @@ async fn a_person_is_gone_when_a_repeated_request_says_so() {
     assert_eq!(removed.get("spaces"), Some(&1), "of all attempts: {removed:?}");
     let again = deletions.delete_entity_again(project(), "ada").await;
     assert!(again.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_goes_on_making_spaces_cannot_keep_their_deletion_from_ending() {
+    let (world, _, deletions, space, _) = begun().await;
+    let own = world.store.space(space).await.unwrap().expect("the space");
+    let maker = async {
+        for number in 100..200 {
+            let next = SpaceRecord {
+                id: SpaceId::from_bytes([number; 16]),
+                ..own.clone()
+            };
+            match world.store.create_space(next).await {
+                Ok(()) => {}
+                Err(StoreError::EntityDeleted) => return number,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("they are never refused");
+    };
+    let ada = entity(ada(), "ada");
+    let (_, removed) = tokio::join!(maker, deletions.delete_entity(&ada));
+    removed.unwrap();
+    let left = world
+        .store
+        .spaces(project(), Some(ada.id), None, 9)
+        .await
+        .unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_finished_wherever_it_breaks_off_and_leaves_a_new_person_of_the_same_name_alone() {
+    let new = entity(EntityId::from_bytes([17; 16]), "ada");
+    for step in [
+        "remove_entity",
+        "spaces",
+        "remove_space",
+        "runs",
+        "remove_runs",
+        "trim_log",
+        "remove_records",
+        "remove_member",
+        "find_entries",
+        "rewrite_entry",
+        "unlink_runs",
+        "unlink_consumption",
+    ] {
+        let (world, store, deletions, own, child) = begun().await;
+        let shared = shared_space(&*store, 2, vec![ada(), bob()]).await.id;
+        talk(&world, shared, ada(), SECRET).await;
+        store.refuse(Some(step));
+        deletions.delete_entity(&entity(ada(), "ada")).await.unwrap_err();
+        store.refuse(None);
+        let known = world.store.ensure_entity(new.clone()).await.unwrap();
+        assert_eq!(known == new, step != "remove_entity", "{step}");
+        let theirs = SpaceId::from_bytes([3; 16]);
+        if known == new {
+            let space = SpaceRecord {
+                id: theirs,
+                members: vec![new.id],
+                ..world.store.space(shared).await.unwrap().expect("the space")
+            };
+            world.store.create_space(space).await.unwrap();
+            talk(&world, theirs, new.id, "I am new").await;
+        }
+
+        world.clock.jump(LATER);
+        deletions.work_off().await;
+        let again = deletions.delete_entity_again(project(), "ada").await;
+        assert!(again.unwrap().is_none(), "{step}: it is finished");
+        assert_eq!(world.store.entity(ada()).await.unwrap(), None, "{step}");
+        for space in [own, child.space] {
+            assert_eq!(stored(&*store, space).await, "[]", "{step}");
+            assert_eq!(world.store.space(space).await.unwrap(), None, "{step}");
+        }
+        let members = world
+            .store
+            .space(shared)
+            .await
+            .unwrap()
+            .expect("it stays")
+            .members;
+        assert_eq!(members, [bob()], "{step}");
+        let left = stored(&*store, shared).await;
+        assert!(!left.contains(&ada().to_string()), "{step}: {left}");
+        // What agents wrote stays, also where it quotes the person.
+        assert_eq!(left.matches(SECRET).count(), 1, "{step}: {left}");
+        if known == new {
+            assert_eq!(world.store.entity(new.id).await.unwrap(), Some(new.clone()));
+            let kept = stored(&*store, theirs).await;
+            assert!(kept.contains("I am new"), "{step}: {kept}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
