@@ -53,7 +53,8 @@ pub struct Append {
     pub events: Vec<Event>,
     /// Calls that ended with it, for the figures of their tools.
     pub usage: Vec<ToolUse>,
-    /// What it adds to the counters of its project, at most one for each run.
+    /// What it adds to the counters of its project, at most one for each run. What counts for a person who was deleted counts for
+    /// nobody.
     pub consumption: Vec<Consumption>,
     /// What a child run tells the run at the top with it.
     pub above: Option<Above>,

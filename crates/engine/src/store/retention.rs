@@ -92,7 +92,8 @@ pub trait Retention: Send + Sync {
     /// Takes user and title off at most `limit` runs that an entity started, and says of how many.
     async fn unlink_runs(&self, project: ProjectId, user: EntityId, limit: usize) -> Result<u64, StoreError>;
     /// Removes an entity, and remembers that it was deleted: no space or run begins for it any more, it becomes a member of none, and
-    /// it says nothing outside of runs (`EntityDeleted`). Its memberships stay, so that its spaces are found. False when there is no such entity.
+    /// it says nothing outside of runs (`EntityDeleted`). What is consumed for it counts for nobody. Its memberships stay, so that its
+    /// spaces are found. False when there is no such entity.
     async fn remove_entity(
         &self,
         project: ProjectId,

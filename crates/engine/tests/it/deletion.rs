@@ -179,6 +179,34 @@ async fn nothing_begins_for_a_deleted_person_on_a_node_that_still_knows_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_under_way_at_a_deletion_counts_for_nobody() {
+    let gate = Arc::new(Semaphore::new(0));
+    let held = gate.clone();
+    let script = move |_: &Ask| vec![Say::Gate(held.clone()), text("fine")];
+    let (a, b, store) = deaf_pair(script).await;
+    let space = shared_space(&*store, 1, vec![ada(), bob()]).await.id;
+    let run = post(&b, space, ada(), "hello").await.unwrap();
+    while b.model.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let deletions = deletions(&a, store.clone());
+    deletions.delete_entity(&entity(ada(), "ada")).await.unwrap();
+    gate.add_permits(1);
+    b.finish(run).await;
+    let today = Day::of(b.now());
+    let days = Days {
+        first: today,
+        last: today,
+    };
+    let requests = async |consumer| {
+        let consumed = b.engine.consumed(project(), consumer, days).await;
+        consumed.unwrap().requests
+    };
+    assert_eq!(requests(Consumer::Project).await, 1);
+    assert_eq!(requests(Consumer::User(ada())).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_clients_told_of_the_past_is_exported_and_goes_with_its_person() {
     let world = World::new().await;
     let store = world.store.clone();

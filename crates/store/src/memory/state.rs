@@ -136,7 +136,8 @@ impl State {
                 .or_default();
             *of_day.entry((used.code, used.latency)).or_default() += 1;
         }
-        for added in consumption {
+        for mut added in consumption {
+            added.user = added.user.filter(|user| !self.is_deleted(*user));
             self.consumption.add(added, Day::of(time));
         }
         let mut entries = vec![Arc::new(entry)];

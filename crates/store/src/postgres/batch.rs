@@ -45,7 +45,7 @@ struct Names {
     roots: BTreeSet<RunId>,
     agents: BTreeSet<(ProjectId, AgentName)>,
     answers: BTreeSet<(ProjectId, String)>,
-    /// People for whom something begins.
+    /// People for whom something begins or is consumed.
     people: BTreeSet<EntityId>,
 }
 
@@ -88,6 +88,9 @@ impl Names {
             }
             names.runs.extend(append.wakes.iter().map(|wake| wake.run));
             names.people.extend(append.begins_for());
+            names
+                .people
+                .extend(append.consumption.iter().filter_map(|added| added.user));
             let keys = append.idempotency.iter();
             names
                 .answers

@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub(crate) spaces: HashSet<SpaceId>,
     /// Spaces that were deleted, of those in which something begins.
     pub(crate) deleted: HashSet<SpaceId>,
-    /// People who were deleted, of those for whom something begins.
+    /// People who were deleted, of those for whom something begins or is consumed.
     pub(crate) deleted_people: HashSet<EntityId>,
     /// Times of the idempotency records that appends name.
     pub(crate) answers: HashMap<(ProjectId, String), Time>,
@@ -264,7 +264,8 @@ fn write(state: &mut State, writes: &mut Writes, append: &Append, events: &str) 
             project: added.project,
             day: Day::of(append.time),
             agent: added.agent.clone(),
-            user: added.user,
+            // None for a reply that was under way when its person was deleted.
+            user: added.user.filter(|user| !state.deleted_people.contains(user)),
             model: added.model.clone(),
         };
         let sums = writes.consumption.entry(row).or_default();

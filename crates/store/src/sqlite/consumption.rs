@@ -10,6 +10,7 @@ use toolgate_kernel::id::{EntityId, ProjectId};
 
 use super::column::{agent_name, bounded, change, first, rows};
 use super::fault::Fault;
+use super::retention;
 
 /// Stands for no person.
 const NOBODY: [u8; 16] = [0; 16];
@@ -35,11 +36,13 @@ pub(crate) fn add(connection: &Connection, added: &Consumption, day: Day) -> Res
         cost_micros,
         unpriced_requests,
     } = added.consumed;
+    // A reply that was under way when its person was deleted.
+    let user = retention::unless_deleted(connection, added.user)?;
     let row = params![
         added.project.to_bytes(),
         day.0,
         added.agent.as_str(),
-        user_bytes(added.user),
+        user_bytes(user),
         added.model,
         bounded(runs),
         bounded(requests),

@@ -216,6 +216,17 @@ pub(crate) fn check_people(connection: &Connection, people: &[EntityId]) -> Resu
     Ok(())
 }
 
+/// The person, unless they were deleted.
+pub(crate) fn unless_deleted(
+    connection: &Connection,
+    person: Option<EntityId>,
+) -> Result<Option<EntityId>, Fault> {
+    match person {
+        Some(person) if is_deleted(connection, Deleted::Entity(person))? => Ok(None),
+        other => Ok(other),
+    }
+}
+
 const REMEMBER: &str = "
     INSERT INTO deleted (id, project, time) VALUES (?1, ?2, ?3)
     ON CONFLICT (id) DO UPDATE SET time = excluded.time";

@@ -35,6 +35,7 @@ checks! {
     entries_are_found_by_their_text_and_rewritten,
     an_entity_is_removed_and_its_memberships_stay_until_its_spaces_are_left,
     nothing_begins_for_a_person_who_was_deleted,
+    what_is_consumed_for_a_deleted_person_counts_for_nobody,
     figures_of_tools_are_removed_by_day,
 }
 
@@ -599,6 +600,34 @@ async fn nothing_begins_for_a_person_who_was_deleted(store: Arc<dyn Store>) {
         store.append(said_by(of)).await.stored();
         ended(&*store, run_of(10 + of, of), 8).await;
     }
+}
+
+async fn what_is_consumed_for_a_deleted_person_counts_for_nobody(store: Arc<dyn Store>) {
+    let of = |person: u64| Consumption {
+        project: project(1),
+        agent: "cook".parse().expect("a name"),
+        user: Some(entity(person)),
+        model: "demo:demo".into(),
+        consumed: Consumed::RUN,
+    };
+    store.create_space(space_record(space(1))).await.stored();
+    store.put_entity(entity_record(entity(1), "ada")).await.stored();
+    let record = run_record(run(1), space(1));
+    let mut seen = store.append(create(record.clone())).await.stored().last();
+    store.remove_entity(project(1), entity(1), Time(6)).await.stored();
+    for person in [1, 2] {
+        let mut reply = extend(&record, seen);
+        reply.consumption = vec![of(person)];
+        seen = store.append(reply).await.stored().last();
+    }
+    let days = Days {
+        first: Day(0),
+        last: Day(9),
+    };
+    let runs = async |consumer| store.consumed(project(1), consumer, days).await.stored().runs;
+    assert_eq!(runs(Consumer::User(entity(1))).await, 0);
+    assert_eq!(runs(Consumer::User(entity(2))).await, 1);
+    assert_eq!(runs(Consumer::Project).await, 2, "none is lost");
 }
 
 async fn figures_of_tools_are_removed_by_day(store: Arc<dyn Store>) {
