@@ -2,10 +2,11 @@
 //! under way at a time, whichever node works on it: the batch is a deletion ([`crate::deletion`]) with a fixed id.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_kernel::id::ProjectId;
 use toolgate_kernel::time::Time;
@@ -99,6 +100,17 @@ pub struct Archived {
 #[error("the archive did not take it: {0}")]
 pub struct ArchiveError(pub String);
 
+/// What is left when the rules of every project were applied once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Applied {
+    /// Nothing that could be deleted now.
+    Done,
+    /// A batch of a project that was under way already.
+    UnderWay,
+    /// What a project had no time for in its turn.
+    OutOfTime,
+}
+
 /// Applies the rules of all projects.
 pub struct Retention {
     engine: Engine,
@@ -127,14 +139,15 @@ impl Retention {
     pub async fn work(&self, stop: CancellationToken) {
         loop {
             let pause = async {
-                let is_done = self.apply().await.unwrap_or_else(|error| {
+                let applied = self.apply().await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the rules of retention are applied later");
-                    true
+                    Applied::Done
                 });
-                let pause = if is_done {
-                    self.every
-                } else {
-                    self.every.min(UNDER_WAY_FOR)
+                let pause = match applied {
+                    Applied::Done => self.every,
+                    Applied::UnderWay => self.every.min(UNDER_WAY_FOR),
+                    // The other projects have had their turn.
+                    Applied::OutOfTime => Duration::ZERO,
                 };
                 tokio::time::sleep(pause).await;
             };
@@ -144,9 +157,9 @@ impl Retention {
         }
     }
 
-    /// Applies the rules of every project once. False when a batch of a project was under way already.
-    pub async fn apply(&self) -> Result<bool, StoreError> {
-        let mut is_done = true;
+    /// Applies the rules of every project once, each for a while. Says the most urgent of what is left.
+    pub async fn apply(&self) -> Result<Applied, StoreError> {
+        let mut applied = Applied::Done;
         let now = self.engine.inner.clock.now();
         self.engine
             .inner
@@ -159,21 +172,23 @@ impl Retention {
                 continue;
             }
             match self.apply_to(project.id, rules).await {
-                Ok(()) => {}
+                Ok(of_project) => applied = applied.max(of_project),
                 // Another node has its turn with this project, or a batch of the last process is being finished.
-                Err(DeletionError::UnderWay) => is_done = false,
+                Err(DeletionError::UnderWay) => applied = applied.max(Applied::UnderWay),
                 Err(error) => {
                     tracing::warn!(project = project.name, %error, "what is too old is deleted later");
                 }
             }
         }
-        Ok(is_done)
+        Ok(applied)
     }
 
-    async fn apply_to(&self, project: ProjectId, rules: Rules) -> Result<(), DeletionError> {
+    async fn apply_to(&self, project: ProjectId, rules: Rules) -> Result<Applied, DeletionError> {
         let (started, now) = (Instant::now(), self.engine.inner.clock.now());
+        let mut applied = Applied::OutOfTime;
         while started.elapsed() < TURN {
             if !self.deletions.expire(project, rules, now).await? {
+                applied = Applied::Done;
                 break;
             }
         }
@@ -184,7 +199,7 @@ impl Retention {
             self.remove_consumption(project, before_day(now, kept.max(CONSUMPTION_KEPT)))
                 .await?;
         }
-        Ok(())
+        Ok(applied)
     }
 
     async fn remove_consumption(&self, project: ProjectId, before: Day) -> Result<(), StoreError> {

@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use toolgate_engine::deletion::Deletions;
 use toolgate_engine::intake::Answer;
 use toolgate_engine::outbox::{Channel, Outbox};
 use toolgate_engine::records::{Change, NewRecord, Owner, Receipt, RecordSet, Records};
 use toolgate_engine::retention::{
-    Archive, ArchiveError, ArchiveObject, Archived, Retention, RetentionRules, Rules,
+    Applied, Archive, ArchiveError, ArchiveObject, Archived, Retention, RetentionRules, Rules,
 };
 use toolgate_engine::store::StoreError;
 use toolgate_engine::workspace::{NewFile, Only, Place, Workspace, WorkspaceLimits};
@@ -41,6 +42,8 @@ struct Operator(Arc<Mutex<State>>);
 struct State {
     rules: Rules,
     archive: Standing,
+    /// How long the archive takes to store an object.
+    pace: Duration,
     objects: BTreeMap<String, String>,
 }
 
@@ -56,6 +59,7 @@ impl Operator {
         Self(Arc::new(Mutex::new(State {
             rules,
             archive: Standing::Writable,
+            pace: Duration::ZERO,
             objects: BTreeMap::new(),
         })))
     }
@@ -103,6 +107,8 @@ impl ArchiveObject for Object {
         self.text += std::str::from_utf8(line).unwrap();
     }
     async fn finish(self: Box<Self>) -> Result<Archived, ArchiveError> {
+        let pace = self.operator.state().pace;
+        tokio::time::sleep(pace).await;
         let mut state = self.operator.state();
         if state.archive == Standing::Blocked {
             return Err(ArchiveError("blocked".into()));
@@ -425,7 +431,7 @@ async fn messages_that_started_no_run_are_archived_before_they_are_deleted() {
     world.clock.jump(LATER);
     aside(busy, "said later").await;
 
-    assert!(node.retention.apply().await.unwrap());
+    assert_eq!(node.retention.apply().await.unwrap(), Applied::Done);
     let archived = node.operator.archived();
     for words in ["said aside", "said to the agent", "said to nobody"] {
         assert!(archived.contains(words), "{words}: {archived}");
@@ -435,4 +441,49 @@ async fn messages_that_started_no_run_are_archived_before_they_are_deleted() {
     let left = stored(&**store, busy).await;
     assert!(left.contains("said later") && !left.contains("aside"), "{left}");
     assert_eq!(stored(&**store, quiet).await, "[]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_project_has_no_time_for_in_its_turn_does_not_wait_for_the_next_minute() {
+    let rules = Rules {
+        runs: None,
+        deliveries: RULES.runs,
+        ..RULES
+    };
+    let node = Node::new(rules).await;
+    let set = RecordSet {
+        project: project(),
+        owner: Owner::Project,
+        kind: "delivery",
+    };
+    // Five batches, of which two fill a turn.
+    let given_up = (0..1_000).map(|number| {
+        Change::Put(NewRecord {
+            id: format!("{number}"),
+            body: json!({}).into(),
+            text: None,
+            data: None,
+            due: None,
+        })
+    });
+    let stored = node
+        .store
+        .change_records(set, Vec::new(), given_up.collect(), node.world.now());
+    stored.await.unwrap();
+    let left = async || node.store.records_size(set).await.unwrap().0;
+    node.world.clock.jump(LATER);
+    node.operator.state().pace = Duration::from_secs(6);
+
+    assert_eq!(node.retention.apply().await.unwrap(), Applied::OutOfTime);
+    assert_eq!(left().await, 600);
+    let all_gone = async {
+        while left().await > 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = node.retention.work(CancellationToken::new()) => unreachable!("it is not stopped"),
+        // Less than the rest between two looks at a project that has nothing more.
+        gone = tokio::time::timeout(Duration::from_secs(30), all_gone) => gone.expect("it is gone on with"),
+    }
 }
