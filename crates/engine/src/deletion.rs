@@ -127,6 +127,9 @@ struct Plan {
     /// Own space of the person whose deletion has begun; its row may be gone already.
     #[serde(default, rename = "spaceBegun", skip_serializing_if = "Option::is_none")]
     space_begun: Option<SpaceId>,
+    /// Spaces of the person that are deleted except for deliveries that name them.
+    #[serde(default, rename = "spacesErased", skip_serializing_if = "Vec::is_empty")]
+    spaces_erased: Vec<SpaceId>,
     /// Run tree whose deletion has begun.
     #[serde(default, rename = "treeBegun", skip_serializing_if = "Option::is_none")]
     tree_begun: Option<Tree>,
@@ -268,6 +271,7 @@ impl Deletions {
             node: self.engine.inner.settings.node,
             removed: Removed::new(),
             space_begun: None,
+            spaces_erased: Vec::new(),
             tree_begun: None,
         };
         let mut held = Held {
@@ -376,6 +380,7 @@ impl Deletions {
             }
             What::Space { space } => {
                 self.erase_space(&mut held, space).await?;
+                self.remove_deliveries_of_spaces(&mut held, &[space]).await?;
                 Some("space")
             }
             What::Entity { entity, looked, .. } => {

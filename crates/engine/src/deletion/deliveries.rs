@@ -35,15 +35,15 @@ impl Deletions {
             .await
     }
 
-    /// Removes deliveries that name a space, also those of runs that are gone.
-    pub(super) async fn remove_deliveries_of_space(
+    /// Removes deliveries that name one of these spaces, also those of runs that are gone. Reads all deliveries of the project.
+    pub(super) async fn remove_deliveries_of_spaces(
         &self,
         held: &mut Held,
-        space: SpaceId,
+        spaces: &[SpaceId],
     ) -> Result<(), DeletionError> {
         let is_of_space = |record: &Record| {
             let parcel = record.body.read::<Parcel>();
-            parcel.is_ok_and(|parcel| parcel.payload.data.space_id == space)
+            parcel.is_ok_and(|parcel| spaces.contains(&parcel.payload.data.space_id))
         };
         self.remove_deliveries(held, String::new(), is_of_space).await
     }

@@ -56,24 +56,21 @@ impl Deletions {
         if let Some(space) = held.plan.space_begun {
             // While its row is there nothing of it is gone, and who is a member now decides below.
             if self.engine.inner.store.space(space).await?.is_none() {
-                self.erase_space(held, space).await?;
+                self.erase_begun(held, space).await?;
             }
             held.plan.space_begun = None;
         }
         loop {
             let store = &self.engine.inner.store;
             let spaces = store.spaces(held.project, Some(entity), None, PORTION).await?;
-            if spaces.is_empty() {
-                return Ok(());
-            }
+            let is_last = spaces.is_empty();
             for space in spaces {
                 match space.members == [entity] {
                     true => {
                         // Noted first: once its row is gone, nothing would find the rest of it after a crash.
                         held.plan.space_begun = Some(space.id);
                         self.note(held).await?;
-                        self.erase_space(held, space.id).await?;
-                        held.plan.space_begun = None;
+                        self.erase_begun(held, space.id).await?;
                     }
                     false => {
                         self.engine.remove_member(space.id, entity).await?;
@@ -82,7 +79,24 @@ impl Deletions {
                 }
                 self.touch(held).await?;
             }
+            // Of all of them at once: reading all deliveries of a project takes long. What is noted meanwhile still names the spaces.
+            let erased = held.plan.spaces_erased.clone();
+            if !erased.is_empty() {
+                self.remove_deliveries_of_spaces(held, &erased).await?;
+                held.plan.spaces_erased.clear();
+            }
+            if is_last {
+                return Ok(());
+            }
         }
+    }
+
+    /// Deletes a space whose deletion was noted, and remembers that its deliveries are left. The next note has both.
+    async fn erase_begun(&self, held: &mut Held, space: SpaceId) -> Result<(), DeletionError> {
+        self.erase_space(held, space).await?;
+        held.plan.spaces_erased.push(space);
+        held.plan.space_begun = None;
+        Ok(())
     }
 
     /// Deletes the calls of tools that the person asked for: input and output were theirs.

@@ -10,7 +10,7 @@ use crate::store::{RunFilter, RunRecord, Trim};
 
 impl Deletions {
     /// Removes the row first: nothing begins in the space any more, and everybody who follows it is told. Then its runs
-    /// are cancelled and deleted with their trees, and what else is stored of it.
+    /// are cancelled and deleted with their trees, and what else is stored of it, but for deliveries that name it.
     pub(super) async fn erase_space(&self, held: &mut Held, space: SpaceId) -> Result<(), DeletionError> {
         let inner = &self.engine.inner;
         let was_there = inner.store.space(space).await?.is_some();
@@ -36,7 +36,6 @@ impl Deletions {
             }
         }
         self.erase_stored(held, space).await?;
-        self.remove_deliveries_of_space(held, space).await?;
         inner.revoke(Revoked::Space(space));
         Ok(())
     }

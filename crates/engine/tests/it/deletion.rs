@@ -28,6 +28,7 @@ use toolgate_store::MemoryStore;
 use toolgate_testkit::scripted_model::{Say, ScriptedModel, call, last_results, text};
 use uuid::Uuid;
 
+use crate::meanwhile::MeanwhileRecords;
 use crate::world::{Setup, World, project};
 
 const SECRET: &str = "adas address";
@@ -204,6 +205,28 @@ async fn a_reply_under_way_at_a_deletion_counts_for_nobody() {
     };
     assert_eq!(requests(Consumer::Project).await, 1);
     assert_eq!(requests(Consumer::User(ada())).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_are_read_once_for_all_spaces_of_a_person() {
+    let store = Arc::new(MemoryStore::new());
+    let world = world_of(&store).await;
+    let outbox = Outbox::new(store.clone(), world.clock.clone());
+    for number in 1..=5 {
+        let own = shared_space(&*store, number, vec![ada()]).await.id;
+        let payload = json!({"type": "notification", "data": {"title": SECRET, "spaceId": own}});
+        let queued = outbox.queue(project(), format!("{number}"), Channel::Webhook, payload);
+        queued.await.unwrap();
+    }
+    let records = Arc::new(MeanwhileRecords::new(store.clone()));
+    let rules = Arc::new(Rules::default());
+    let deletions = Deletions::new(world.engine.clone(), records.clone(), rules);
+    let removed = deletions.delete_entity(&entity(ada(), "ada")).await.unwrap();
+    assert_eq!(
+        (removed.get("spaces"), removed.get("delivery")),
+        (Some(&5), Some(&5))
+    );
+    assert_eq!(records.pages_read("delivery"), 1);
 }
 
 #[tokio::test(start_paused = true)]

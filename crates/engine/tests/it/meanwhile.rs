@@ -11,10 +11,11 @@ use toolgate_kernel::json::Json;
 use toolgate_kernel::time::Time;
 use toolgate_store::MemoryStore;
 
-/// Passes on to a store, and does something else just before the next amendment.
+/// Passes on to a store, does something else just before the next amendment, and knows which lists were read.
 pub struct MeanwhileRecords {
     inner: Arc<MemoryStore>,
     next: Mutex<Option<BoxFuture<'static, ()>>>,
+    listed: Mutex<Vec<&'static str>>,
 }
 
 impl MeanwhileRecords {
@@ -22,7 +23,14 @@ impl MeanwhileRecords {
         Self {
             inner,
             next: Mutex::default(),
+            listed: Mutex::default(),
         }
+    }
+
+    /// How many pages of records of a kind were read.
+    pub fn pages_read(&self, kind: &str) -> usize {
+        let listed = self.listed.lock().unwrap();
+        listed.iter().filter(|listed| **listed == kind).count()
     }
 
     /// Has this done before the next amendment.
@@ -45,6 +53,7 @@ impl Records for MeanwhileRecords {
         self.inner.record(set, id).await
     }
     async fn list_records(&self, set: RecordSet, listing: Listing) -> Result<Vec<Record>, StoreError> {
+        self.listed.lock().unwrap().push(set.kind);
         self.inner.list_records(set, listing).await
     }
     async fn records_size(&self, set: RecordSet) -> Result<(u64, u64), StoreError> {
