@@ -577,6 +577,8 @@ function isInView(element: Element): boolean {
 
 async function sayIn(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message').fill(text);
+  // A page that was just loaded looks for an answer under way first, and sends nothing until then.
+  await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
   await page.keyboard.press('Enter');
 }
 
