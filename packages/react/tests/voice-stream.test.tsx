@@ -153,8 +153,11 @@ test('what the browser refuses to say before somebody uses the page is said then
   await screen.findByText('muted');
   expect(said).toEqual([]);
   isUsed = true;
-  fireEvent.click(document.body);
-  await waitFor(() => expect(said).toEqual(['Fatto 2', 'Proposta 3?']));
+  await waitFor(() => {
+    // The page listens for a gesture a moment after it is drawn.
+    fireEvent.click(document.body);
+    expect(said).toEqual(['Fatto 2', 'Proposta 3?']);
+  });
   await screen.findByText('aloud');
   gateway.tell(...events(30, ...calls(4, 4)));
   await waitFor(() => expect(said).toEqual(['Fatto 2', 'Proposta 3?', 'Fatto 4']));
